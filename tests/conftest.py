@@ -3,6 +3,7 @@
 import gc
 import os
 import random
+import signal
 import sys
 import threading
 import types
@@ -78,6 +79,42 @@ def in_threads(restless):
             t.start()
         for t in threads:
             t.join()
+
+    return run
+
+
+@pytest.fixture
+def ctrl_c():
+    """Ctrl-C raises KeyboardInterrupt, whatever other tests have made of it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def interrupted(ctrl_c):
+    """Do something, with a Ctrl-C at the n-th line that runs in some files; gives how many lines ran."""
+
+    def run(n, files, work):
+        count = 0
+
+        def at_line(frame, event, arg):
+            nonlocal count
+            if event == "line":
+                count += 1
+                if count == n:
+                    signal.raise_signal(signal.SIGINT)
+            return at_line
+
+        before = sys.gettrace()
+        sys.settrace(lambda frame, *_: at_line if frame.f_code.co_filename.endswith(files) else None)
+        try:
+            work()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+        return count
 
     return run
 

@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 import types
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -84,15 +85,31 @@ def hold_at_fork(lock: Any, patience: float = 30) -> None:
 
 
 def _run(hooks: Iterable[_Hooks], which: int) -> None:
-    for hook in hooks:
-        if (f := hook[which]) is not None:
-            try:
-                f()
-            except BaseException as e:  # as the interpreter does: the fork goes on
-                what = types.SimpleNamespace(
-                    exc_type=type(e), exc_value=e, exc_traceback=e.__traceback__, err_msg=None, object=f
-                )
-                sys.unraisablehook(what)
+    rest, f = iter(hooks), None
+    while True:
+        try:
+            for hook in rest:
+                if (f := hook[which]) is not None:
+                    f()
+            return
+        except BaseException as e:  # as the interpreter does: the fork goes on
+            _tell(e, f)
+
+
+def _tell(e: BaseException, hook: object) -> None:
+    """Tell of what cannot be raised, whatever becomes of that."""
+    try:
+        # Python's own hook takes what only Python makes.
+        what = types.SimpleNamespace(
+            exc_type=type(e), exc_value=e, exc_traceback=e.__traceback__, err_msg=None, object=hook
+        )
+        if sys.unraisablehook is not sys.__unraisablehook__:
+            sys.unraisablehook(what)
+            return
+        print(f"Exception ignored in {hook!r}, in a fork:", file=sys.stderr)
+        traceback.print_exception(type(e), e, e.__traceback__)
+    except BaseException:  # a hook of the user's, or an interrupt: locks are to be given back
+        return
 
 
 def _main() -> bool:
@@ -137,14 +154,16 @@ def _before() -> None:
     _forking.hooks = done
     # While it waits, others may be given, with what another thread has imported.
     while todo := [h for h in (*_others, *_first) if not any(h is d for d in done)]:
+        done += todo  # whatever becomes of it: the locks that it took are to be given back
         _run(reversed(todo), 0)
-        done += todo
 
 
 def _after(which: int) -> None:
     _let_interrupts_wait()  # in the child of another thread, which is the main one there
-    _run(_forking.__dict__.pop("hooks", ()), which)
-    _hear_interrupts()
+    try:
+        _run(_forking.__dict__.pop("hooks", ()), which)
+    finally:
+        _hear_interrupts()
 
 
 # The last that registers is the first that is called before a fork. Who is waited for here may log, or give an

@@ -14,17 +14,20 @@ What imports several modules and enters what they have, as the loading of plugin
 
 from __future__ import annotations
 
+import errno
 import importlib
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable
 from importlib import _bootstrap
+from importlib.abc import SourceLoader
 from typing import Any, TypeVar
 
 from ._forks import at_fork, hold_at_fork
 
-__all__ = ["Turns", "Unfinished", "alone", "importing", "load", "whole"]
+__all__ = ["Turns", "Unfinished", "alone", "importing", "load", "short", "whole"]
 
 T = TypeVar("T")
 
@@ -35,6 +38,12 @@ alone = threading.RLock()
 _PATIENCE_ONCE = 3
 #: Modules in whose import no fork trusts any more.
 _endless: set[str] = set()
+#: What a call of the system fails with for want of something, or for a moment: it may be there the next time.
+_SCARCE = [
+    getattr(errno, n)
+    for n in ("EMFILE", "ENFILE", "ENOMEM", "EIO", "EAGAIN", "EINTR", "ENOBUFS", "ENOSPC", "EDQUOT")
+    if hasattr(errno, n)
+]
 
 
 def load(module: str) -> Any:
@@ -90,12 +99,15 @@ def whole(module: str, load: Callable[[], T]) -> T:
     ------
     Unfinished
         If it is not, or needs another that is not; also where Python refuses to wait, as that would never end.
+    MXNetError
+        As of :func:`short`, where something was short.
 
     Examples
     --------
     >>> whole("json", lambda: importlib.import_module("json")).__name__
     'json'
     """
+    outside = sys.exc_info()[1]
     try:
         found = load()
     except Exception as e:
@@ -103,10 +115,91 @@ def whole(module: str, load: Callable[[], T]) -> T:
         needed = cause.name or "" if isinstance(cause, ImportError) else ""
         if _begun(module) or _begun(needed) or isinstance(cause, getattr(_bootstrap, "_DeadlockError", ())):
             raise Unfinished(module) from e
+        try:
+            short(f"module '{module}'", e, outside)
+        except Exception:
+            _forget_parts(module.partition(".")[0])
+            raise
         raise
     if _begun(module):
         raise Unfinished(module)
     return found
+
+
+def _forget_parts(package: str) -> None:
+    """Let what is whole of a plugin's package that is not be imported anew, as Python makes it no part of the next one.
+
+    Who says ``import package.part`` would not find ``package.part`` then. What libraries and mxcore have stays: others
+    may hold it, and so does compiled code, which most often cannot be loaded twice.
+    """
+    for name, part in [*sys.modules.items()] if package != "mxcore" else ():
+        above = name.split(".")
+        lost = above[0] == package and any(".".join(above[:n]) not in sys.modules for n in range(1, len(above)))
+        if lost and not _begun(name) and isinstance(getattr(part, "__loader__", None), SourceLoader):
+            sys.modules.pop(name, None)
+
+
+def short(what: str, exc: BaseException, outside: BaseException | None = None) -> None:
+    """Raise where something could not be loaded for want of memory, descriptors and the like: no fault of its own.
+
+    The error has the attribute ``again``: whoever remembers failures does not remember this one.
+
+    Parameters
+    ----------
+    what : str
+    exc : BaseException
+        What it failed with; what that was raised from counts, too.
+    outside : BaseException, optional
+        What was being handled when it began, which is not a part of it.
+
+    Raises
+    ------
+    MXNetError
+        (also MemoryError, OSError or RuntimeError) that says what was short.
+
+    Examples
+    --------
+    >>> short("module 'a'", ImportError("no libmagic here"))
+    >>> short("module 'a'", MemoryError())
+    Traceback (most recent call last):
+    mxcore.base.MXNetMemoryError: module 'a' cannot be loaded now: MemoryError: no message; ...
+    """
+    from ._core.errors import MXNetError, error, in_a_line  # not loaded with this module, which tests' options need
+
+    found: Any = exc
+    seen = {id(outside), id(None)}
+    while id(found) not in seen and not getattr(found, "again", False) and not _scarce(found):
+        seen.add(id(found))
+        found = found.__cause__ or (None if found.__suppress_context__ else found.__context__)
+    if id(found) in seen:
+        return
+    if getattr(found, "again", False):  # from further in, which knows better what it was
+        raise found
+    kind = next((c for c in (MemoryError, OSError) if isinstance(found, c)), RuntimeError)
+    kind = OSError if isinstance(found, ImportError) else kind
+    reason = in_a_line(exc) if exc is found or isinstance(exc, MXNetError) else f"{in_a_line(exc)} ({in_a_line(found)})"
+    new = error(
+        kind,
+        f"{what} cannot be loaded now: {reason}; the next use tries again. Let the process have more memory, files "
+        "(`ulimit -n`) or threads (`ulimit -u`); if it is a plugin's that never loads, MXCORE_DISABLE_PLUGINS leaves "
+        "it out",
+    )
+    new.again = True  # type: ignore[attr-defined]
+    if kind is OSError:
+        new.errno = getattr(found, "errno", None)  # type: ignore[attr-defined]
+    importlib.invalidate_caches()  # an archive that could not be opened stands there as none
+    raise new from exc
+
+
+def _scarce(exc: BaseException) -> bool:
+    """Whether an exception is for want of what may be there later; the loader of libraries tells it in words only."""
+    from ._core.errors import MXNetError, said
+
+    if isinstance(exc, OSError) and exc.errno is not None:
+        return exc.errno in _SCARCE
+    if isinstance(exc, (OSError, ImportError)) and not isinstance(exc, MXNetError):  # ours has a cause
+        return any(os.strerror(n) in said(exc) for n in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO))
+    return isinstance(exc, MemoryError) or isinstance(exc, RuntimeError) and "can't start new thread" in said(exc)
 
 
 def _begun(module: str) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
 from .base import MXNetError, error
-from .urls import LOCAL, PathLike, archived, is_url, links, store, text_of
+from .urls import LOCAL, PathLike, check_file, is_url, store, text_of
 
 __all__ = [
     "LARGEST_PICTURE",
@@ -116,8 +116,7 @@ def open_read(path: PathLike) -> BinaryIO:
     with explained(name, "read", foreign=is_url(name)):
         if is_url(name):
             fs, inner = store(name)
-            if archived(name):
-                _check_members(name, fs, inner)
+            check_file(name, fs, inner)
             file: BinaryIO = fs.open(inner, "rb")
             if isinstance(file, io.BytesIO):  # what a store has in memory it may give to all, with one position
                 file = io.BytesIO(file.getvalue())
@@ -125,28 +124,6 @@ def open_read(path: PathLike) -> BinaryIO:
                 file.store = fs  # type: ignore[attr-defined]  # an archive that nobody holds closes its files
             return file
         return open(local_path(name), "rb")
-
-
-def _check_members(url: str, fs: Any, inner: str) -> None:
-    """Refuse what unfolds to more than the limit: the file of a URL in archives, and archives that lie in others.
-
-    `fs` and `inner` are the store of the URL and the path in it.
-    """
-    from . import limits
-
-    parts = url.split("::")
-    for i, kind in enumerate(links(url)):
-        if not archived(f"{kind}://"):
-            continue
-        link = "::".join(parts[i:])
-        at, path = store(link) if i else (fs, inner)
-        found = at.info(path)
-        if kind == "zip" and "compress_type" in found:
-            limits.check_packing(found["compress_type"], found["name"], link)
-        # What is as large as it lies there needs no limit.
-        plain = found.get("compress_size") == found["size"] or kind == "tar" and parts[-1].endswith(".tar")
-        if not plain:
-            limits.check_unpacked(found["size"] or 0, link)
 
 
 @contextlib.contextmanager
@@ -176,7 +153,7 @@ def reading(path: PathLike) -> Iterator[BinaryIO]:
     b'ab'
     """
     name = checked(path)
-    with open_read(name) as file, explained(name, "read", foreign=is_url(name)):
+    with explained(name, "read", foreign=is_url(name)), _closing(open_read(name)) as file:
         before, problem, size = _written(file), None, getattr(file, "size", None)
         try:
             yield io.BufferedReader(_Whole(file, size)) if is_url(name) and isinstance(size, int) else file
@@ -188,6 +165,16 @@ def reading(path: PathLike) -> Iterator[BinaryIO]:
             raise error(
                 OSError, f"{name!r} was written to while it was read; read it again when its writer is done"
             ) from problem
+
+
+@contextlib.contextmanager
+def _closing(file: BinaryIO) -> Iterator[BinaryIO]:
+    """Close a file that is only read behind a with-block: what a disk tells then is about nothing that was read."""
+    try:
+        yield file
+    finally:
+        with contextlib.suppress(OSError):
+            file.close()
 
 
 class _Whole(io.RawIOBase):
@@ -405,7 +392,7 @@ def _is_regular(file: BinaryIO) -> bool:
         return True
 
 
-def open_write(path: PathLike) -> BinaryIO:
+def open_write(path: PathLike, buffered: bool = True) -> BinaryIO:
     """Open a local file or a URL for writing bytes as they come, emptying what was there.
 
     For files that others read while they grow, such as event files; use `write_atomic` for everything else.
@@ -414,6 +401,9 @@ def open_write(path: PathLike) -> BinaryIO:
     ----------
     path : str or os.PathLike
         A local path or an fsspec URL.
+    buffered : bool
+        Whether a local file may keep what is written, until it is flushed. One that may not can write less than it is
+        given, and tells how much.
 
     Returns
     -------
@@ -436,7 +426,7 @@ def open_write(path: PathLike) -> BinaryIO:
             fs, inner = store(name, writing=True)
             file: BinaryIO = fs.open(inner, "wb")
             return file
-        return open(local_path(name), "wb")
+        return open(local_path(name), "wb", buffering=-1 if buffered else 0)
 
 
 def write_atomic(

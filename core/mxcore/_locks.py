@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from ._core.array import Array, Storage
 from ._forks import at_fork
 
-__all__ = ["PerThread", "ObjectLock", "fork_safe_lock", "locked", "lock_of", "writing"]
+__all__ = ["PerThread", "ObjectLock", "fork_safe_lock", "held", "locked", "lock_of", "writing"]
 
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+#: So many locks at most are taken by with-blocks, eight to a frame.
+_MANY = 2048
 #: All that there are: in a forked child, where their holders may not exist, nobody holds them.
 _locks: weakref.WeakSet[ObjectLock] = weakref.WeakSet()
 #: What the locks of arrays belong to, which are made for a moment: in a forked child they are made anew.
@@ -87,7 +90,7 @@ class PerThread(threading.local):
         return PerThread, ()
 
 
-def lock_of(st: Storage) -> Any:
+def lock_of(st: Any) -> Any:
     """The lock of the memory of arrays, a with-block for who reads it to write it: `x += 1` of two threads adds 2."""
     try:
         made, lock = st.lock
@@ -112,26 +115,44 @@ def writing(out: Any, call: Callable[..., T], *args: Any) -> T:
     *args
         Of the function.
     """
-    if isinstance(out, Array):
-        with lock_of(out._st):
+    if (st := getattr(out, "_st", None)) is not None:
+        with lock_of(st):
             return call(*args)
-    stores = {id(x._st): x._st for x in out if isinstance(x, Array)} if isinstance(out, (list, tuple)) else {}
+    found = [getattr(x, "_st", None) for x in out] if isinstance(out, (list, tuple)) else []
+    stores = {id(st): st for st in found if st is not None}
     # In one order: two threads must not wait for each other.
-    return _held([lock_of(st) for _, st in sorted(stores.items())], call, args)
+    return held([lock_of(st) for _, st in sorted(stores.items())], call, args)
 
 
-def _held(locks: Sequence[Any], call: Callable[..., T], args: Sequence[Any]) -> T:
-    """Call a function while some locks are held: by with-blocks, which Ctrl-C leaves none of behind."""
+def held(locks: Sequence[Any], call: Callable[..., T], args: Sequence[Any]) -> T:
+    """What a function gives while some locks are held: by with-blocks, which Ctrl-C leaves none of behind.
+
+    Parameters
+    ----------
+    locks : sequence of lock
+        In the order in which all take them.
+    call : callable
+    args : sequence
+        Of the function.
+    """
     if not locks:
         return call(*args)
     if len(locks) < 4:
         with locks[0]:
-            return _held(locks[1:], call, args)
-    with locks[0], locks[1], locks[2], locks[3]:  # there may be hundreds
-        return _held(locks[4:], call, args)
+            return held(locks[1:], call, args)
+    if len(locks) < 8:
+        with locks[0], locks[1], locks[2], locks[3]:
+            return held(locks[4:], call, args)
+    if len(locks) > _MANY:  # Python does not allow so many frames; an interrupt in the midst might leave some taken
+        with contextlib.ExitStack() as stack:
+            for lock in locks:
+                stack.enter_context(lock)
+            return call(*args)
+    with locks[0], locks[1], locks[2], locks[3], locks[4], locks[5], locks[6], locks[7]:  # there may be hundreds
+        return held(locks[8:], call, args)
 
 
-def locked(method: Callable[..., Any]) -> Callable[..., Any]:
+def locked(method: F) -> F:
     """Let an object, whose `_object_lock` is a `ObjectLock`, do one such thing at a time, whichever threads ask.
 
     Parameters
@@ -157,4 +178,4 @@ def locked(method: Callable[..., Any]) -> Callable[..., Any]:
         with self._object_lock:
             return method(self, *args, **kwargs)
 
-    return wrapped
+    return cast(F, wrapped)

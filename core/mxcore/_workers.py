@@ -19,7 +19,9 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
-__all__ = ["Job", "Latch", "Workers", "ending", "processors"]
+from ._core.errors import MXNetError, error
+
+__all__ = ["Job", "Latch", "Workers", "begin", "ending", "processors"]
 
 #: Seconds after which whoever waits looks by itself.
 _LOOK = 0.05
@@ -39,6 +41,36 @@ def processors() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on every system
         return os.cpu_count() or 1
+
+
+def begin(thread: threading.Thread, what: str, instead: str) -> None:
+    """Start a thread, for which the system may have no room.
+
+    Parameters
+    ----------
+    thread : threading.Thread
+    what : str
+        What it is, and who wants it.
+    instead : str
+        What to do where it cannot be had.
+
+    Raises
+    ------
+    MXNetError
+        (also RuntimeError or MemoryError) with all of that.
+
+    Examples
+    --------
+    >>> begin(threading.Thread(target=int), "the thread of an example", "do without")
+    """
+    try:
+        thread.start()
+    except (RuntimeError, MemoryError) as e:
+        raise error(
+            MemoryError if isinstance(e, MemoryError) else RuntimeError,
+            f"{what} cannot be started: {e or 'out of memory'}; {instead}, or raise the limits of the process "
+            "(`ulimit -u`, `ulimit -v`)",
+        ) from e
 
 
 class Latch:
@@ -187,8 +219,8 @@ class Workers:
 
     Raises
     ------
-    RuntimeError
-        If the system has no room for so many.
+    MXNetError
+        (also RuntimeError or MemoryError) if the system has no room for so many.
 
     Attributes
     ----------
@@ -209,10 +241,10 @@ class Workers:
         self._ended = ending()
         try:
             for t in () if self._ended else self._threads:
-                t.start()
-        except RuntimeError as e:  # there is no room for another thread
+                begin(t, f"{name}: a thread, of {n},", "use fewer")
+        except MXNetError:
             self.close(wait=False)
-            raise RuntimeError(f"{name}: a thread, of {n}, cannot be started: {e}; use fewer") from e
+            raise
 
     def put(self, *jobs: Job) -> None:
         """Let threads make calls; of one that was put twice only the first time counts.

@@ -2,7 +2,8 @@
 
 The one mechanism behind every writer of the library and its plugins. Locally a draft is a file beside its target; it is
 locked while its writer lives, and reaches the disk (fsync) before it is renamed over the target. A writer that is
-killed leaves the old file as it was, and a draft that nobody holds, which the next writer of that file removes.
+killed leaves the old file as it was, and a draft that nobody holds, which the next writer of that file removes, and
+after an hour the next writer of any file of the folder.
 
 Files that belong together, such as records and their index, or arrays, their graph and the states of their optimizer,
 are completed by :func:`commit`, or :func:`together` where several writers make them. Between the renames the others
@@ -18,6 +19,7 @@ import functools
 import inspect
 import io
 import os
+import re
 import signal
 import stat
 import sys
@@ -27,6 +29,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FrameType
 from typing import Any, TypeVar
 
+from ._interrupts import Uninterrupted
 from ._io_files import checked, explained, local_path
 from ._locks import fork_safe_lock
 from .base import error
@@ -138,8 +141,9 @@ class Draft:
     Parameters
     ----------
     path : str or os.PathLike
-        A local path or an fsspec URL; a link is written through. Pipes, devices and files in folders that take no new
-        ones are written in place.
+        A local path or an fsspec URL; a link is written through. Pipes and devices are written in place, and so are
+        files that no new one can replace: because the folder takes none, or because this user cannot give it the
+        owner, the group or the access control list of the old one.
 
     Raises
     ------
@@ -148,9 +152,12 @@ class Draft:
 
     Notes
     -----
-    The mode and owner of an old file are kept, other names of it (hard links) keep the old content. A forked child that
-    inherits a draft can neither write nor complete it. Threads may share a draft: who commits or discards it waits for
-    those that are in the middle of a write, and those that come later get an error.
+    Mode, owner, group, access control list and extended attributes of an old file are kept, other names of it (hard
+    links) keep the old content. A file may become this user's where its owner and this user have the same rights to it
+    as members of its group. What is written in place is empty from the beginning, and half there if the writer fails.
+
+    A forked child that inherits a draft can neither write nor complete it. Threads may share a draft: who commits or
+    discards it waits for those that are in the middle of a write, and those that come later get an error.
 
     Examples
     --------
@@ -608,17 +615,20 @@ class _Beside(_InPlace):
         #: What it is called while it waits, from when it may be.
         self.waiting: str | None = None
         _sweep(target)
-        # Nobody opens it before it has the old mode.
-        descriptor, self.path = _create(target, 0o666 if old is None else 0o600)
+        raw: _Raw | None = None
         try:
-            if old is not None:
-                _take_over(descriptor, self.path, old)
+            with Uninterrupted():  # a descriptor that nobody knows of would keep its lock as long as the process lives
+                # Nobody opens it before it has the old mode.
+                descriptor, self.path = _create(target, 0o666 if old is None else 0o600)
+                self._raw = raw = _Raw(descriptor)
+                if old is not None and not _takes_over(descriptor, self.path, target, old):
+                    raise PermissionError(errno.EPERM, "not all rights can be kept", target)
+                self.file = io.BufferedWriter(self._raw, _BUFFER)
         except BaseException:
-            os.close(descriptor)
-            os.unlink(self.path)
+            if raw is not None:
+                raw.close()
+                os.unlink(self.path)
             raise
-        self._raw = _Raw(descriptor)
-        self.file = io.BufferedWriter(self._raw, _BUFFER)
 
     def seal(self) -> None:
         self.file.flush()
@@ -768,7 +778,7 @@ def _local(name: str) -> _InPlace:
         except PermissionError:
             if old is None:
                 raise
-            return _InPlace(path)  # the folder takes no new file, but the file may be written
+            return _InPlace(path)  # no new file can take its place, but it may be written
 
 
 def _may_be_replaced(target: str, old: os.stat_result) -> bool:
@@ -797,21 +807,39 @@ def _target(path: str) -> str | None:
     return path  # a ring of links, which opening will tell
 
 
+#: How the names of all drafts begin.
+_OURS = ".mxcore-"
+
+#: A draft, or what waits for the file of a key.
+_DRAFT = re.compile(r"\.mxcore-[0-9a-f]{32}-(?:[0-9a-f]{16}|([0-9a-f]+-[0-9a-f]+-[0-9a-f]+))\.tmp")
+
+#: In seconds: who writes another file removes a draft that nobody has written to for so long. A dead writer's lock is
+#: free, but some network disks show no locks of other machines, and no living writer should rest for so long there.
+_FORGOTTEN = 3600.0
+
+#: How many drafts of other files a writer looks at: for each the system is asked, or a server.
+_LOOKED_AT = 100
+
+
 def _prefix(target: str) -> str:
     """How the names of all drafts of a file begin: with a hash that nobody can find another name for."""
     from hashlib import sha256
 
-    return f".mxcore-{sha256(os.fsencode(os.path.basename(target))).hexdigest()[:32]}-"
+    return f"{_OURS}{sha256(os.fsencode(os.path.basename(target))).hexdigest()[:32]}-"
 
 
 def _token() -> str:
     return os.urandom(8).hex()
 
 
+def _key(owner: os.stat_result) -> str:
+    """What a file is known by to those that wait for it."""
+    return f"{owner.st_ino:x}-{owner.st_size:x}-{owner.st_mtime_ns:x}"
+
+
 def _waiting(target: str, owner: os.stat_result) -> str:
     """Where the second file waits, until it is renamed too, once the first one is this."""
-    key = f"{owner.st_ino:x}-{owner.st_size:x}-{owner.st_mtime_ns:x}"
-    return os.path.join(os.path.dirname(target), f"{_prefix(target)}{key}.tmp")
+    return os.path.join(os.path.dirname(target), f"{_prefix(target)}{_key(owner)}.tmp")
 
 
 def _version(path: str | os.PathLike[str]) -> tuple[Any, ...] | None:
@@ -854,14 +882,67 @@ def _create(target: str, mode: int) -> tuple[int, str]:
         os.close(descriptor)  # another writer took it for a dead one's before it was locked
 
 
-def _take_over(descriptor: int, path: str, old: os.stat_result) -> None:
-    """Give a draft the mode and owner of the file that it replaces."""
-    if hasattr(os, "fchown"):
-        new = os.fstat(descriptor)
-        if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
-            with contextlib.suppress(OSError):  # only some may give files away
-                os.fchown(descriptor, old.st_uid, old.st_gid)
-    os.chmod(path, stat.S_IMODE(old.st_mode) & ~(stat.S_ISUID | stat.S_ISGID))  # as every write to a file clears them
+def _takes_over(descriptor: int, path: str, target: str, old: os.stat_result) -> bool:
+    """Give a draft what the file has that it replaces, and tell whether everybody has the same rights to it.
+
+    What the system grants is seen afterwards: some file systems refuse, others say yes and do nothing.
+    """
+    mode = stat.S_IMODE(old.st_mode) & ~(stat.S_ISUID | stat.S_ISGID)  # as every write to a file clears them
+    if not hasattr(os, "fchown"):
+        os.chmod(path, mode)
+        return True
+    for owner in (old.st_uid, -1):  # who may not give files away may give them to a group of theirs
+        with contextlib.suppress(OSError):
+            os.fchown(descriptor, owner, old.st_gid)
+            break
+    # Before the mode, which else would be for the group and not for those whom the list names.
+    wanted, found = _attributes(target), _attributes(descriptor)
+    for name in found.keys() - wanted.keys():  # which the folder gives to new files
+        with contextlib.suppress(OSError):
+            os.removexattr(descriptor, name)
+    for name, value in wanted.items():
+        if found.get(name) != value:
+            with contextlib.suppress(OSError):
+                os.setxattr(descriptor, name, value)
+    if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
+        with contextlib.suppress(OSError):
+            os.chmod(path, mode)
+    new, lists = os.fstat(descriptor), _lists(_attributes(target))
+    return (
+        (new.st_gid, stat.S_IMODE(new.st_mode)) == (old.st_gid, mode)
+        and _lists(_attributes(descriptor)) == lists
+        and (new.st_uid == old.st_uid or not lists and _shared_by_group(old))
+    )
+
+
+def _attributes(file: int | str) -> dict[str, bytes]:
+    """The extended attributes of a file, among them its access control list, as far as this user may read them."""
+    found: dict[str, bytes] = {}
+    if hasattr(os, "listxattr"):
+        with contextlib.suppress(OSError):  # a file system that has none
+            for name in os.listxattr(file):
+                if not name.startswith("system.") or "acl" in name:  # the others are times, places on the disk, …
+                    with contextlib.suppress(OSError):
+                        found[name] = os.getxattr(file, name)
+    return found
+
+
+def _lists(attributes: dict[str, bytes]) -> dict[str, bytes]:
+    """Those that say who may do what."""
+    return {name: value for name, value in attributes.items() if name.startswith("system.")}
+
+
+def _shared_by_group(old: os.stat_result) -> bool:
+    """Whether its owner and this user are members of a file's group, which may do what its owner may."""
+    import pwd
+
+    try:
+        owner = pwd.getpwuid(old.st_uid)
+        theirs = os.getgrouplist(owner.pw_name, owner.pw_gid)
+    except (KeyError, OSError):  # nobody whom this machine knows
+        return False
+    ours = [os.getegid(), *os.getgroups()]
+    return old.st_mode >> 6 & 7 == old.st_mode >> 3 & 7 and old.st_gid in theirs and old.st_gid in ours
 
 
 def _same(descriptor: int, path: str) -> bool:
@@ -872,16 +953,43 @@ def _same(descriptor: int, path: str) -> bool:
 
 
 def _sweep(target: str) -> None:
-    """Remove the drafts of a file whose writers are dead; one that waits for a file of the folder takes its place."""
+    """Remove the drafts of a file whose writers are dead; one that waits for a file of the folder takes its place.
+
+    Those of other files are removed only later, as their names may never be written again.
+    """
     prefix = _prefix(target)
     with contextlib.suppress(OSError), os.scandir(os.path.dirname(target)) as entries:
         found = list(entries)
-        for draft in [entry for entry in found if entry.name.startswith(prefix)]:
+        drafts = [entry for entry in found if entry.name.startswith(_OURS)]
+        for draft in [entry for entry in drafts if entry.name.startswith(prefix)]:
             for owner in found:
                 if draft.name.startswith(f"{prefix}{owner.inode():x}-"):
                     settle(target, owner.path)
             with contextlib.suppress(OSError):
                 _unless_alive(draft.path, lambda path=draft.path: os.unlink(path))
+        _sweep_forgotten([entry for entry in drafts if not entry.name.startswith(prefix)])
+
+
+def _sweep_forgotten(drafts: list[os.DirEntry[str]]) -> None:
+    """Remove drafts that nobody holds or has written to for long.
+
+    What waits for a file stays until somebody reads or writes it, as the file may be in another folder; unless that
+    file was never completed, and is removed here.
+    """
+    known = [(match[1], entry) for entry in drafts if (match := _DRAFT.fullmatch(entry.name))]
+    known.sort(key=lambda each: each[0] is not None)  # what others wait for comes first
+    last = time.time() - _FORGOTTEN
+    gone: set[str | None] = {None}
+    for waits_for, entry in known[:_LOOKED_AT]:
+        with contextlib.suppress(OSError):
+            found = entry.stat(follow_symlinks=False)
+            if waits_for in gone and stat.S_ISREG(found.st_mode) and found.st_mtime < last:
+                _unless_alive(entry.path, functools.partial(_remove, entry.path, _key(found), gone))
+
+
+def _remove(path: str, key: str, gone: set[str | None]) -> None:
+    os.unlink(path)
+    gone.add(key)
 
 
 def _unless_alive(path: str, action: Any) -> bool:
@@ -905,16 +1013,17 @@ def _unless_alive(path: str, action: Any) -> bool:
 def _alone(folder: str) -> Iterator[None]:
     """Keep others from renaming two files of a folder at the same time, where the system can, a second long at most."""
     handle = None
-    with contextlib.suppress(OSError):
-        if fcntl is not None:
-            handle = os.open(folder, os.O_RDONLY)
-            for _ in range(200):
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    time.sleep(0.005)
     try:
+        with contextlib.suppress(OSError):
+            if fcntl is not None:
+                with Uninterrupted():
+                    handle = os.open(folder, os.O_RDONLY)
+                for _ in range(200):
+                    try:
+                        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        break
+                    except BlockingIOError:
+                        time.sleep(0.005)
         yield
     finally:
         if handle is not None:
@@ -926,8 +1035,11 @@ def _sync_folder(folder: str) -> None:
     """Make a rename survive a power cut, where the system can."""
     if hasattr(os, "O_DIRECTORY"):
         with contextlib.suppress(OSError):
-            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            handle = None
             try:
+                with Uninterrupted():
+                    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
                 os.fsync(handle)
             finally:
-                os.close(handle)
+                if handle is not None:
+                    os.close(handle)

@@ -20,6 +20,7 @@ __all__ = [
     "held",
     "number_dtype",
     "scalar",
+    "true_bools",
     "unary",
     "with_number",
     "wrapped",
@@ -281,6 +282,18 @@ def wrapped(value: float, dtype: Any) -> Any:
             if isinstance(value, int) and -(2**63) <= value < 2**63
             else np.float64(value).astype(np.int64)
         ).astype(dtype)
+
+
+def true_bools(host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """An array of NumPy's as it is, or with new bools: bytes other than 0 and 1, as damaged files have, count as True.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> true_bools(np.array([0, 1, 255], np.uint8).view(np.bool_)).view(np.uint8).tolist()
+    [0, 1, 1]
+    """
+    return np.asarray(host.view(np.uint8) != 0) if host.dtype == np.bool_ else host
 
 
 def held(value: float, dtype: Any) -> Any:

@@ -57,6 +57,9 @@ calibrates : {'input', 'output'}
 flops : True, or callable ``(p, ins, outs) -> number``
     Floating-point operations of its products of matrices, by shapes; `mxcore bench` judges its speed by them. True: its
     `cost` counts those alone, a tenth for each multiplication and addition.
+zeros_stay : callable ``(p, dtype) -> bool``
+    Whether the body over sparse values of that dtype keeps the storage type that its storage rule tells; if not its
+    result is dense. So are operators with a number, which calls may change from time to time: graphs know it.
 helpers : dict of str to function
     Parts of the body that its kernels want as well, on any device: where weights lie in a vector, which values are
     refused and with which error. A kernel finds them without knowing where the operator is declared:
@@ -299,5 +302,6 @@ FACETS.update(
     quantized=_quantized,
     calibrates=_calibrates,
     flops=_flops,
+    zeros_stay=_function(2, "(p, dtype) -> bool"),
     helpers=_helpers,
 )

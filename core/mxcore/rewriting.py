@@ -220,7 +220,7 @@ class _Kept:
             n.op, n.params, n.inputs, n.name, n.attrs, n.forward = op, p, inputs, name, attrs, forward
             if p is not None:
                 for k in now.keys() - params.keys():
-                    delattr(p, k)
+                    del vars(p)[k]
                 vars(p).update(params)
             attrs.clear()
             attrs.update(held)

@@ -19,6 +19,7 @@ from .base import error
 __all__ = [
     "appended",
     "archived",
+    "check_file",
     "child",
     "ending",
     "facts",
@@ -40,6 +41,9 @@ _LINK = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)::")
 #: What holds files and is a file itself. fsspec writes one from its beginning, in its place: a writer that is killed
 #: leaves half of it, and a file in it is never replaced.
 _ARCHIVES = frozenset(("zip", "tar", "libarchive"))
+
+#: Those that are searched here, by classes of their own: fsspec's take memory and time without bound.
+_SEARCHED = {"tar": "mxcore-tar", "zip": "mxcore-zip"}
 
 #: What stores tell of an object that changes when another takes its place.
 _FACTS = (
@@ -66,14 +70,18 @@ def text_of(path: PathLike, what: str = "a file name") -> str:
     Raises
     ------
     MXNetError
-        (also TypeError) if it is neither a string nor a path.
+        (also TypeError) if it is neither a string nor a path, or a path of the user's own class that fails to tell it.
 
     Examples
     --------
     >>> text_of("a.params")
     'a.params'
     """
-    name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else path
+    try:
+        name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else path
+    except Exception as e:  # it raises, or gives what is no text
+        said = f"{type(path).__name__}, whose __fspath__ failed: {type(e).__name__}: {e}"
+        raise error(TypeError, f"{what} must be a non-empty string or a path, not {said}") from e
     if not isinstance(name, str):
         raise error(TypeError, f"{what} must be a non-empty string or a path, not {type(name).__name__}: {name!r}")
     return name
@@ -284,8 +292,11 @@ def store(url: str, writing: bool = False, fresh: bool = False) -> tuple[Any, st
     except ImportError:
         raise error(ImportError, f"{url!r} needs the package fsspec: pip install fsspec") from None
     options = {"skip_instance_cache": True} if fresh else {}
+    around = url.partition("::")[2]
+    if archived(around):  # an archive in another one is looked at before it is searched, which may unfold it
+        check_file(around, *store(around))
     try:
-        found: tuple[Any, str] = fsspec.core.url_to_fs(url, **options)
+        found: tuple[Any, str] = fsspec.core.url_to_fs(_searched(fsspec, url), **options)
         return found
     except ImportError as problem:
         raise error(ImportError, f"{url!r}: the store {kinds[0]!r} is not installed: {problem}") from problem
@@ -293,6 +304,50 @@ def store(url: str, writing: bool = False, fresh: bool = False) -> tuple[Any, st
         raise error(ValueError, f"cannot open {url!r}: {problem}") from problem
     except OSError as problem:  # such as that of an archive that is not there
         raise error(type(problem), f"cannot open {url!r}: {problem}") from problem
+
+
+def _searched(fsspec: Any, url: str) -> str:
+    """The URL with the archives' kinds that are searched here."""
+    if not archived(url):
+        return url
+    from . import _archives
+
+    for kind in (_archives.TarFiles, _archives.ZipFiles):
+        fsspec.register_implementation(kind.protocol, kind, clobber=True)
+    parts = [part.partition("://") for part in url.split("::")]
+    return "::".join(
+        f"{_SEARCHED.get(kind.lower(), kind)}{slashes or '://'}{rest}" if slashes or i < len(parts) - 1 else kind
+        for i, (kind, slashes, rest) in enumerate(parts)
+    )
+
+
+def check_file(url: str, fs: Any, inner: str) -> None:
+    """Refuse a file in an archive that unfolds to more than ``MXCORE_MAX_UNPACKED_BYTES``; other files are taken.
+
+    Parameters
+    ----------
+    url : str
+    fs, inner
+        Its store and the path in it, as of `store`.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if it tells of more, or is packed so that it cannot be unfolded in pieces.
+
+    Examples
+    --------
+    >>> check_file("memory://doc/a.params", *store("memory://doc/a.params"))
+    """
+    from . import limits
+
+    if any(kind in _ARCHIVES for kind in links(url)[:1]):
+        found = fs.info(inner)
+        if "compress_type" in found:
+            limits.check_packing(found["compress_type"], found["name"], url)
+        # What is as large as it lies there needs no limit.
+        if found.get("unfolds", True):
+            limits.check_unpacked(found["size"] or 0, url)
 
 
 def facts(info: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from importlib import import_module
-from inspect import isroutine
+from inspect import getattr_static, isroutine
 from keyword import iskeyword
 from types import FunctionType
 from typing import Any
@@ -19,11 +19,12 @@ import numpy as np
 
 from ._core.checks import CHECKS
 from ._core.device import Device
-from ._core.errors import error, suggest
+from ._core.errors import REFERENCE, error, suggest
 from ._core.gradplan import GradPlan
 from ._core.graph import GraphPass
 from ._core.kernels import Kernel, KernelSet
 from ._core.op import Op
+from ._core.tables import USER
 from ._op_functions import PREFIXES
 from .testing.sample import Sample
 
@@ -208,6 +209,8 @@ def _list(kind_of: type, result: Any) -> None:
     for item in result:
         if not isinstance(item, kind_of):
             raise TypeError(f"{item!r} is no {kind_of.__name__} object")
+        if isinstance(item, Device):
+            _device(item)
 
 
 def _dict(kind: str, result: Any) -> None:
@@ -242,6 +245,28 @@ def _odd(device: Device, method: str, found: Any, wanted: str) -> Exception:
         TypeError,
         f"device {device.type!r} of {type(device).__module__}: {method}() returned {what[:80]}; {wanted} is needed",
     )
+
+
+def _device(device: Device) -> None:
+    """Refuse values of attributes that operators would stumble over; what is computed later is looked at then."""
+    dtypes, least = (getattr_static(device, name) for name in ("dtypes", "fused_from"))
+    if not hasattr(dtypes, "__get__"):
+        _dtypes(device, (), dtypes)
+    if not (isinstance(least, (int, float)) or hasattr(least, "__get__")):
+        raise TypeError(f"fused_from of device {device.type!r} is {least!r}; a number of elements is needed")
+
+
+def _dtypes(device: Device, args: Any, found: Any) -> Any:
+    if found is not None and (
+        isinstance(found, (str, bytes))
+        or not isinstance(found, Collection)
+        or not all(isinstance(t, np.dtype) for t in found)
+    ):
+        raise TypeError(
+            f"dtypes of device {device.type!r} is {found!r}; None or a collection of numpy.dtype is needed, such as "
+            "{numpy.dtype('float32')}"
+        )
+    return found
 
 
 def _count(device: Device, args: Any, found: Any) -> Any:
@@ -297,7 +322,17 @@ def _copied(method: str, device: Device, args: Any, found: Any) -> Any:
     return found
 
 
+#: Names that tables, errors and measurements give to what no plugin brings, which would replace or hide it.
+_NOT_PLUGINS = (USER, REFERENCE, "compiled chain")
+
+
 def _plugin(version: int, hooks: Collection[str], name: str, plugin: Any) -> None:
+    if name in _NOT_PLUGINS:
+        raise error(
+            ValueError,
+            f"a plugin cannot be named '{name}', which stands for what no plugin brings; "
+            "rename its file or entry point",
+        )
     if getattr(plugin, "__file__", plugin) is None:
         raise error(
             ImportError,
@@ -341,6 +376,7 @@ _checks: dict[str, Callable[..., None]] = {
     "plugin": _plugin,
     "gradient rule": _gradient,
     "count of a device": _count,
+    "dtypes of a device": _dtypes,
     "memory of a device": _memory,
     "full of a device": _filled,
     "empty of a device": _emptied,

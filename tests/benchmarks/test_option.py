@@ -5,10 +5,13 @@ import os
 import signal
 import subprocess
 import sys
+import time
+import types
 from pathlib import Path
 
 import pytest
 
+from mxcore.testing.measure import pytest_sessionstart
 from mxcore.testing.table import Row, lines, seconds
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -146,6 +149,22 @@ def test_an_interrupted_run_prints_the_table_so_far(number):
         process.send_signal(number)
         rest = process.communicate(timeout=100)[0]
     assert process.returncode == pytest.ExitCode.INTERRUPTED and list(cells(rest)) == [("a + b, 4 x 4", "cpu(0)")], rest
+
+
+def test_a_signal_where_code_has_no_line_ends_a_run_a_moment_later():
+    """Where pytest rewrites a module there are such places, of which it cannot tell."""
+    before, undo = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)], []
+    session = types.SimpleNamespace(shouldstop=False, config=types.SimpleNamespace(add_cleanup=undo.append))
+    try:
+        pytest_sessionstart(session)
+        signal.getsignal(signal.SIGTERM)(signal.SIGTERM, types.SimpleNamespace(f_lineno=None))
+        assert session.shouldstop == "SIGTERM"
+        with pytest.raises(KeyboardInterrupt):
+            time.sleep(10)
+    finally:
+        for call in undo:
+            call()
+    assert [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)] == before
 
 
 def test_quick_alone_says_what_it_belongs_to():

@@ -1,6 +1,7 @@
 """Quantisation of symbols, modules and blocks: numbers near those in float, what stays in float, and bad input."""
 
 import re
+import threading
 
 import numpy as np
 import pytest
@@ -271,6 +272,76 @@ class Sum(gluon.HybridBlock):
         if self.trouble:
             raise TypeError(self.trouble)
         return x + y
+
+
+class _Watched(gluon.nn.HybridSequential):
+    """Tells when it is traced, and when it was called."""
+
+    tracing = called = staticmethod(lambda net: None)
+
+    def __call__(self, *args):
+        found = super().__call__(*args)
+        self.called(self)
+        return found
+
+    def hybrid_forward(self, F, x):
+        if F is mx.sym:
+            self.tracing(self)
+        return super().hybrid_forward(F, x)
+
+
+def _dense(kind=_Watched):
+    net = kind()
+    net.add(gluon.nn.Dense(4, in_units=3), gluon.nn.Dense(2, in_units=4))
+    net.initialize()
+    net.hybridize()
+    net(nd.ones((1, 3)))
+    return net
+
+
+@pytest.mark.parametrize("settings", [{}, {"active": False}, {"backend": "fused"}], ids=str)
+def test_a_block_that_another_thread_hybridizes_is_quantized(settings):
+    net = _dense()
+
+    def other(net):
+        thread = threading.Thread(target=net.hybridize, kwargs={"active": True, **settings})
+        thread.start()
+        thread.join(20)
+
+    net.called = other
+    made = api.quantize_net_v2(net, calib_data=[nd.ones((1, 3))], calib_mode="naive")
+    assert "_contrib_quantized_fully_connected" in made._cached_graph[1].tojson()
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda net, path: mx.contrib.amp.convert_hybrid_block(net),
+        lambda net, path: net.export(str(path / "a")),
+        lambda net, path: net.save(str(path / "a")) or (path / "a-model.json").read_text().index('"symbol"'),
+    ],
+    ids=["amp", "export", "save"],
+)
+def test_who_reads_the_graph_of_a_block_that_is_being_quantized_gets_it(read, tmp_path):
+    net, begun, wrong = _dense(), threading.Event(), []
+
+    def reader():
+        begun.wait(20)
+        try:
+            read(net, tmp_path)
+        except Exception as e:
+            wrong.append(e)
+
+    def tracing(net):
+        begun.set()
+        thread.join(0.1)
+
+    thread = threading.Thread(target=reader)
+    thread.start()
+    net.tracing = tracing
+    api.quantize_net_v2(net, calib_data=[nd.ones((1, 3))], calib_mode="naive")
+    thread.join(20)
+    assert not wrong and begun.is_set()
 
 
 def test_errors_of_blocks_are_theirs():

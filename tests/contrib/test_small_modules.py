@@ -158,6 +158,22 @@ def test_what_cannot_be_loaded(tmp_path, name, text, kind, match):
     assert isinstance(caught.value, MXNetError) and name.partition(".")[0] not in sys.modules
 
 
+@pytest.mark.parametrize("name", ["user code", "reference", "compiled chain", "stock", "ops"])
+def test_a_plugin_takes_no_name_of_what_is_no_plugin(name, tmp_path):
+    """Of users' own code, which comes before all others."""
+    from mxcore._core.manager import manager
+
+    path = tmp_path / f"{name}.py"
+    path.write_text(
+        "from mxcore.plugin import hookimpl, op\nAPI_VERSION = 1\nmine = op('tanh')(lambda k, p, data: data * 100)\n"
+        "@hookimpl\ndef mxcore_ops():\n    return [mine]\n"
+    )
+    with pytest.raises(ValueError, match=f"a plugin (cannot be named|named) '{name}'") as caught:
+        mx.library.load(str(path), verbose=False)
+    assert isinstance(caught.value, MXNetError) and manager.origin.get(name, ("mxcore",))[0] == "mxcore"
+    assert nd.tanh(nd.ones(1)).asscalar() == pytest.approx(0.7615942)
+
+
 def test_a_library_has_a_name():
     with pytest.raises(
         TypeError, match="library.load: path must be a non-empty string or a path, not NoneType"

@@ -1,5 +1,7 @@
 """SVRG: the rule, beside NumPy, and how fast it comes to the optimum."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -83,3 +85,35 @@ def test_wrong_arguments():
         mod = SVRGModule(network(), label_names=["label"], update_freq=1)
         mod.bind(data().provide_data, data().provide_label)
         mod.update_full_grads(data())
+
+
+@pytest.mark.parametrize("name", ["forward", "update_full_grads", "update", "reshape"])
+def test_a_module_waits_for_the_batch_of_another_thread(name):
+    mod, done, batch = SVRGModule(network(), label_names=("label",), update_freq=1), threading.Event(), next(data())
+    mod.bind([("data", (4, 3))], [("label", (4,))])
+    mod.init_params()
+    mod.init_optimizer()
+    mod.update_full_grads(data())
+    mod.forward_backward(batch)
+    calls = {
+        "forward": lambda: mod.forward(batch),
+        "update_full_grads": lambda: mod.update_full_grads(data()),
+        "update": mod.update,
+        "reshape": lambda: mod.reshape([("data", (2, 3))], [("label", (2,))]),
+    }
+    forward, half, told = mod._mod_aux.forward, threading.Event(), []
+
+    def slowly(*given, **named):
+        half.set()
+        told.append(done.wait(0.1))
+        forward(*given, **named)
+
+    mod._mod_aux.forward = slowly
+    first = threading.Thread(target=mod.update_full_grads, args=(data(12),))
+    first.start()
+    assert half.wait(10)
+    other = threading.Thread(target=lambda: (calls[name](), done.set()))
+    other.start()
+    first.join()
+    other.join()
+    assert told[:2] == [False, False] and done.is_set()

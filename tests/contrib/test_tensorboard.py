@@ -2,6 +2,7 @@
 
 import os
 import struct
+import threading
 
 import pytest
 
@@ -105,6 +106,19 @@ def test_tensorboard_reads_it(tmp_path):
     assert [(e.step, e.value) for e in found.Scalars("loss")] == [(7, 0.5)]
 
 
+def test_who_closes_waits_for_who_writes(tmp_path):
+    """Else the number of the file that is closed may be another file's, which would get the rest of the record."""
+    writer, done = EventWriter(tmp_path), threading.Event()
+    with writer._lock:
+        other = threading.Thread(target=lambda: (writer.close(), done.set()))
+        other.start()
+        assert not done.wait(0.1) and not writer._file.closed
+    other.join()
+    assert writer._file.closed
+    with pytest.raises(MXNetError, match="is closed"):
+        writer.add_scalar("loss", 1, 1)
+
+
 def test_a_folder_that_cannot_be(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="cannot make the folder '.*logs'"):
@@ -128,7 +142,62 @@ def test_a_full_disk_is_an_error_of_ours(tmp_path):
     full = os.open("/dev/full", os.O_WRONLY)
     os.dup2(full, writer._file.fileno())
     os.close(full)
-    for action in (lambda: writer.add_scalar("loss", 1.0), writer.close):
+    for _ in range(2):
         with pytest.raises(OSError, match="cannot write .*tfevents.*No space left") as e:
-            action()
+            writer.add_scalar("loss", 1.0)
         assert isinstance(e.value, MXNetError)
+    writer.close()  # nothing was left to write
+
+
+@pytest.mark.parametrize("size", [10, 5000, 100_000])
+def test_a_record_that_was_not_written_whole_is_taken_back(size, tmp_path):
+    """What is written without an error can be read, whatever has failed before it."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    told = []
+    with EventWriter(tmp_path) as writer:
+        for step in range(12):
+            before = os.path.getsize(writer.path)
+            try:
+                if step in (0, 3, 4, 5, 11):
+                    resource.setrlimit(resource.RLIMIT_FSIZE, (before + (30 if size == 10 else 300), hard))
+                writer.add_scalar("t" * size, 0.5, step)
+                told.append(step)
+            except OSError as e:
+                assert isinstance(e, MXNetError) and "cannot write" in str(e) and "File too large" in str(e)
+                assert os.path.getsize(writer.path) == before
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert told == [1, 2, 6, 7, 8, 9, 10]
+    assert [(step, tag) for step, tag, _ in events(next(tmp_path.iterdir()))] == [(step, "t" * size) for step in told]
+
+
+def test_a_record_that_cannot_be_taken_back_is_told(tmp_path):
+    writer = EventWriter(tmp_path)
+    begin = os.path.getsize(writer.path)
+
+    class Torn:
+        closed = False
+
+        def tell(self):
+            return next(told)
+
+        def write(self, data):
+            if len(data) < 20:
+                raise OSError(28, "No space left on device")
+            return len(data) - 10
+
+        def truncate(self):
+            raise OSError(5, "Input/output error")
+
+        seek = int
+
+    told = iter([begin, begin + 10])
+    writer._file, file = Torn(), writer._file
+    file.close()
+    with pytest.raises(
+        OSError,
+        match=f"cannot write .*tfevents.*No space left.*taken back .*Input/output error.* up to byte {begin} only",
+    ) as e:
+        writer.add_scalar("loss", 1.0)
+    assert isinstance(e.value, MXNetError)

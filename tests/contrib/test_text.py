@@ -2,6 +2,7 @@
 
 import collections
 import pickle
+import warnings
 
 import pytest
 
@@ -262,3 +263,23 @@ def test_unknown_words_of_another_length_are_told_with_the_file(tmp_path):
 
 def test_numbers_of_anything_and_bounds_below_zero():
     assert V(WORDS).to_indices(3) == 0 and V(WORDS, most_freq_count=-1).idx_to_token == V(WORDS).idx_to_token
+
+
+@pytest.mark.parametrize("change", ["written over", "cut short"])
+def test_a_file_that_is_written_while_it_is_read_is_told(tmp_path, monkeypatch, change):
+    lines = "".join(f"w{i:06d} 3 3 3\n" for i in range(20_000))
+    path = file(tmp_path, "w000000 3 3 3\n" + lines)  # a word twice: a warning in the midst
+
+    def other(*args, **kwargs):
+        with open(path, "r+") as f:
+            if change == "cut short":
+                f.truncate(len(lines) // 14 // 2 * 14)
+            else:
+                f.write(lines.replace("3 3 3", "5 5 5"))
+
+    monkeypatch.setattr(warnings, "showwarning", other)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        monkeypatch.setattr(warnings, "showwarning", other)
+        with pytest.raises(mx.MXNetError, match="was written to while it was read"):
+            text.embedding.CustomEmbedding(path)

@@ -78,3 +78,26 @@ def test_an_output_that_is_replaced_is_an_error(kernel):
     for _ in range(2):
         with pytest.raises(TypeError, match=r"operator arctan \[node 'here'.*replaced an array of `outs`"):
             executor.forward()[0].asnumpy()
+
+
+def test_an_output_that_is_replaced_later_is_an_error_too(kernel):
+    runs = []
+
+    def binds(k, p, ins, outs):
+        def call():
+            runs.append(1)
+            np.arctan(ins[0], out=outs[0])
+            if len(runs) == 3:
+                outs[0] = outs[0].copy()
+
+        return call
+
+    kernel(binds)
+    executor = bound(mx.nd.array(A))
+    for i in range(5):
+        if i == 2:
+            with pytest.raises(TypeError, match=r"operator arctan \[node 'here'.*replaced an array of `outs`"):
+                executor.forward()
+            continue
+        a = A * i
+        np.testing.assert_allclose(executor.forward(a=mx.nd.array(a))[0].asnumpy(), np.arctan(a), rtol=1e-6)

@@ -313,3 +313,32 @@ def test_help_shows_the_declaration():
     assert list(inspect.signature(f).parameters)[:5] == ["data", "weight", "bias", "num", "plain"]
     assert "times num" in f.__doc__ and "num : int, default 1" in f.__doc__
     assert f.__name__ == "test_call" and "test_call" in dir(mx.nd)
+
+
+@pytest.mark.parametrize("how", ["eager", "compiled"])
+def test_threads_that_move_one_state(how, plug, monkeypatch):
+    """Each reads it and writes it, as batch normalization's statistics: nothing is lost."""
+    import threading
+    import time
+
+    def count(k, p, data, n):
+        value = n.copy()
+        time.sleep(0.002)
+        return data * 1, value + 1
+
+    counting = op("test_counting", inputs="data n", mutates="n", grad=None)(count)
+    counting.shape(lambda p, ins: [ins[0]])
+    plug(mxcore_ops=[counting])
+    x, n = mx.nd.ones((2,)), mx.nd.zeros((1,))
+    run = lambda: mx.nd.test_counting(x, n)  # noqa: E731
+    if how == "compiled":
+        from mxcore.executor import CachedOp
+
+        compiled = CachedOp(mx.sym.test_counting(mx.sym.Variable("data"), mx.sym.Variable("n")))
+        run = lambda: compiled(x, n)  # noqa: E731
+    threads = [threading.Thread(target=lambda: [run() for _ in range(5)]) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert n.asscalar() == 20

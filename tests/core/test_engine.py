@@ -176,9 +176,26 @@ def test_a_worker_that_cannot_be_started_is_asked_for_again(threaded, monkeypatc
 
     with monkeypatch.context() as m:
         m.setattr(threading.Thread, "start", full)
-        with pytest.raises(RuntimeError, match="can't start new thread"):
+        text = r"^the engine's worker of cpu\(0\) cannot be started: can't start new thread; use fewer contexts"
+        with pytest.raises(MXNetError, match=text):
             mx.nd.ones((2,))
     assert mx.nd.ones((2,)).asnumpy().tolist() == [1, 1]
+
+
+def test_a_worker_waits_itself_where_no_thread_can_be_started_for_it(threaded, monkeypatch):
+    """What is launched has an event, which a thread of its own sees end: else a worker that cannot have it does."""
+    start, seen = threading.Thread.start, []
+
+    def full(thread):
+        if thread._args[2].__name__ == "_land":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", full)
+    monkeypatch.setattr(CPU0.device, "finish", seen.append, raising=False)
+    y = Storage(np.zeros(1))
+    threaded.push(CPU0, lambda: "event", [], [y])
+    assert y.write.done.wait(10) and seen == ["event"]
 
 
 def test_a_finalizer_may_push_while_its_thread_does(threaded, monkeypatch):

@@ -354,6 +354,91 @@ def test_an_interrupted_import_of_kernels_loses_none(folder):
     assert done.stdout == "interrupted\n42.0\n", done.stderr
 
 
+FIRST = "import builtins, errno\nfirst = not hasattr(builtins, '{0}')\nbuiltins.{0} = 1\nif first:\n    raise {1}\n"
+EMFILE = "OSError(errno.EMFILE, 'Too many open files', 'its file')"
+
+
+def test_what_was_short_for_a_moment_is_tried_again(folder):
+    """Memory, descriptors and the like: no fault of a plugin, whose parts are imported anew and whole."""
+    library = "ImportError('libit.so: cannot open shared object file: Too many open files')"
+    for name, what in {"aa": "MemoryError", "bb": EMFILE, "cc": library, "dd": "ValueError('its own')"}.items():
+        folder.add(name, FIRST.format(name, what) + FINE.replace("site_fine", f"site_{name}"))
+    folder.add("ee", FINE.replace("site_fine", "site_ee").replace("():\n", f"():\n    try_it({EMFILE!r})\n"))
+    folder.add("ff", FINE + "@hookimpl\ndef mxcore_kernels():\n    return {'cpu': 'its_kernels:kernels'}\n")
+    module = folder.folder / "ee.py"
+    once = (
+        "import errno\ntried = []\ndef try_it(e):\n    if not tried:\n        tried.append(1)\n        raise eval(e)\n"
+    )
+    module.write_text(f"{HEAD}{once}{module.read_text().removeprefix(HEAD)}")
+    (folder.folder / "its_kernels.py").write_text(
+        FIRST.format("kernels", "OSError(errno.EIO, 'Input/output error')")
+        + "from mxcore.plugin import KernelSet\nkernels = KernelSet('cpu')\n"
+        "kernels.kernel('site_fine')(lambda k, p, data: data + 41)\n"
+    )
+    (folder.folder / "gg").mkdir()
+    folder.add("gg_of", "", entries="[mxcore]\ngg = gg\n")
+    (folder.folder / "gg" / "part.py").write_text("made = 5")
+    (folder.folder / "gg" / "last.py").write_text(FIRST.format("gg", 'RuntimeError("can\'t start new thread")'))
+    (folder.folder / "gg" / "__init__.py").write_text(
+        "import gg.part\nfive = gg.part.made\ntry:\n    import gg.last\nexcept RuntimeError:\n"
+        "    raise ImportError('gg needs its last part')\n"
+        + FINE.replace("site_fine", "site_gg").replace("+ 1", "+ five")
+    )
+    done = folder(
+        """
+        import mxcore as mx
+        for _ in range(9):
+            try:
+                x = mx.nd.ones((1,))
+            except mx.MXNetError as e:
+                assert "; the next use tries again" in str(e)
+                told = str(e).split(" now: ")[-1].split(";")[0]
+                print(type(e).__name__, getattr(e, "errno", None), str(e).split(" cannot be")[0], told, sep=": ")
+        print([float(getattr(mx.nd, f"site_{n}")(x).asscalar()) for n in ("fine", "aa", "bb", "cc", "ee", "gg")])
+        print({n: str(e) for n, (_, e) in mx._core.manager.manager.failed.items()}, mx._core.tables.broken)
+    """
+    )
+    files = "[Errno 24] Too many open files"
+    assert done.stdout.splitlines() == [
+        "MXNetMemoryError: None: module 'aa': MemoryError: no message",
+        f"MXNetOSError: 24: module 'bb': OSError: {files}: 'its file'",
+        "MXNetOSError: None: module 'cc': ImportError: libit.so: cannot open shared object file: Too many open files",
+        f"MXNetOSError: 24: module 'ee': OSError: {files}: 'its file'",
+        "MXNetRuntimeError: None: module 'gg': ImportError: gg needs its last part "
+        "(RuntimeError: can't start new thread)",
+        "MXNetOSError: 5: module 'its_kernels': kernels of ff for device 'cpu' cannot be imported from "
+        "'its_kernels:kernels': OSError: [Errno 5] Input/output error",
+        "[42.0, 2.0, 2.0, 2.0, 2.0, 6.0]",
+        "{'dd': 'its own'} {}",
+    ], done.stderr
+    assert done.stderr.count("plugin 'dd' of dd 1.0 was not loaded: ValueError: its own") == 1, done.stderr
+    assert done.stderr.count("MXNetWarning") == 1
+
+
+def test_a_process_short_of_descriptors_at_its_first_operator_has_all_of_them_later(folder):
+    done = folder("""
+        import os, resource
+        import mxcore as mx
+        import mxcore._core.manager
+        mx.nd.NDArray
+        resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+        held = []
+        try:
+            while True:
+                held.append(os.open("/dev/null", os.O_RDONLY))
+        except OSError:
+            pass
+        for _ in range(2):
+            try:
+                print(mx.nd.ones(1).asscalar(), len(mx._core.manager.manager.origin) > 2)
+            except mx.MXNetError as e:
+                print(type(e).__name__, e.errno, "; the next use tries again" in str(e))
+            while held:
+                os.close(held.pop())
+    """)
+    assert done.stdout == "MXNetOSError 24 True\n1.0 True\n", done.stderr
+
+
 def test_with_warnings_as_errors_kernels_that_fail_leave_those_of_others(plug, tmp_path, monkeypatch):
     (tmp_path / "kernels_of_another.py").write_text(
         "from mxcore.plugin import KernelSet\nkernels = KernelSet('cpu')\n"
@@ -1018,3 +1103,59 @@ def test_operators_of_plugins_that_are_gone_are_let_go(plug):
     refs = [used(number) for number in range(5)]
     gc.collect()
     assert sum(ref() is not None for ref in refs) <= 1  # the last call may still hold its own
+
+
+def test_a_parameter_is_not_taken_away():
+    p = find_op("Activation").parse({"act_type": "relu"})
+    with pytest.raises(AttributeError, match="parameter 'act_type' cannot be set to None: all calls"):
+        del p.act_type
+    assert p.act_type == "relu"
+
+
+class Queued(Odd):
+    """A device with events, that says nothing of how it is waited for otherwise."""
+
+    type, type_id, async_ = "queued", 70006, True
+
+    def record(self, index):
+        return "event"
+
+    def finish(self, event):
+        self.odd["finish"](event)
+
+
+def test_a_queue_with_events_is_waited_for(plug):
+    device, seen = Queued(), []
+    plug(mxcore_devices=[device])
+    device.odd = {"finish": seen.append}
+    y = mx.nd.ones(2, ctx=mx.Context("queued")) * 2
+    seen.clear()
+    mx.nd.waitall()
+    assert seen == ["event"]
+    device.odd = {"finish": lambda event: 1 / 0}
+    with pytest.raises(MXNetError, match=r"device 'queued' of .*: finish\(\) raised ZeroDivisionError"):
+        mx.nd.waitall()
+    device.odd = {"finish": seen.append}
+    assert y.asnumpy().tolist() == [2, 2]
+
+
+@pytest.mark.parametrize(
+    "odd, text",
+    [
+        ({"dtypes": "float32 float64"}, r"dtypes of device 'odd_values' is 'float32 float64'; None or a collection of"),
+        ({"dtypes": ["float32"]}, "a collection of numpy.dtype is needed"),
+        ({"dtypes": 3}, "a collection of numpy.dtype is needed"),
+        ({"fused_from": "x"}, "fused_from of device 'odd_values' is 'x'; a number of elements is needed"),
+    ],
+)
+def test_attributes_of_devices_that_operators_would_stumble_over(plug, odd, text):
+    cls = type("OddValues", (Odd,), {"type": "odd_values", "type_id": 70007, **odd})
+    with pytest.raises(MXNetError, match=text):
+        plug("odd_values_plugin", mxcore_devices=[cls()])
+
+
+def test_dtypes_that_are_computed_when_they_are_asked_for(plug):
+    cls = type("LateDtypes", (Odd,), {"type": "late_dtypes", "type_id": 70008, "dtypes": property(lambda self: "f4")})
+    plug("late_dtypes_plugin", mxcore_devices=[cls()])
+    with pytest.raises(MXNetError, match=r"late_dtypes.*a collection of numpy.dtype is needed"):
+        mx.nd.ones(2, ctx=mx.Context("late_dtypes")) + 1

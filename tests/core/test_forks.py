@@ -86,6 +86,30 @@ def test_what_fails_is_told_and_the_rest_is_done(monkeypatch):
     assert forked() and seen == [1] and told[0].exc_type is ZeroDivisionError
 
 
+@pytest.mark.parametrize("raises", [ZeroDivisionError, KeyboardInterrupt, SystemExit])
+def test_what_fails_is_told_where_nobody_else_hears_of_it(monkeypatch, capfd, raises):
+    """Locks that were taken are given back."""
+    monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
+    lock, seen = threading.RLock(), []
+
+    def fails():
+        raise raises("here")
+
+    hold_at_fork(lock)
+    at_fork(lambda: seen.append(1))
+    at_fork(fails)
+    assert forked(lambda: lock.acquire(timeout=1)) and seen == [1] and not lock._is_owned()
+    assert "here" in capfd.readouterr().err
+
+
+def test_a_hook_of_the_users_that_fails_itself_holds_nothing(monkeypatch):
+    lock = threading.RLock()
+    monkeypatch.setattr(sys, "unraisablehook", lambda what: 1 / 0)
+    hold_at_fork(lock)
+    at_fork(lambda: 1 / 0)
+    assert forked(lambda: lock.acquire(timeout=1)) and not lock._is_owned()
+
+
 def test_a_lock_is_held_over_a_fork_and_free_on_both_sides():
     lock = threading.RLock()
     hold_at_fork(lock)

@@ -1,10 +1,13 @@
 """Training with a decaying learning rate, or with ever new shapes, neither grows a cache nor leaks."""
 
+import gc
 import os
 import subprocess
 import sys
 
 import pytest
+
+import mxcore as mx
 
 PROGRAM = """
 import os
@@ -72,3 +75,28 @@ def test_no_growth_over_many_shapes():
     """Arrays of ever new sizes use the memory of those before."""
     done = subprocess.run([sys.executable, "-c", SHAPES], capture_output=True, text=True)
     assert int(done.stdout) < 40, done.stdout + done.stderr
+
+
+def test_fused_operators_go_with_their_programs():
+    """More shapes than are kept, again and again."""
+
+    class Net(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return F.exp(F.tanh(x) * 2 + F.exp(-x)) / (x + 3)
+
+    net = Net()
+    net.hybridize()
+
+    def alive():
+        gc.collect()
+        return sum(type(o).__name__ == "Op" for o in gc.get_objects())
+
+    def turn():
+        for n in range(100, 170):
+            net(mx.nd.ones((n, 20)))
+        return alive()
+
+    turn()
+    first = turn()
+    turn()
+    assert turn() <= first + 5

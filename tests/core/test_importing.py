@@ -4,7 +4,9 @@ Where two threads import different modules of one package at once, each may have
 one of them a module that is not complete.
 """
 
+import errno
 import importlib
+import importlib.metadata
 import os
 import signal
 import subprocess
@@ -16,6 +18,7 @@ import pytest
 
 import mxcore as mx
 from mxcore import _importing
+from mxcore._installed import installed
 
 
 @pytest.fixture
@@ -139,6 +142,7 @@ def test_packages_that_are_needed_late_are_imported_alone(module):
 import importlib.abc, sys
 import mxcore as mx
 from mxcore import _importing
+from mxcore._installed import installed
 held = []
 class Watch(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
@@ -151,3 +155,63 @@ print(held)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.strip() in ("[True]", "[True, True]"), done.stdout + done.stderr  # cv2 looks for itself again
+
+
+def chained(*errors, handled=False):
+    """The first of some errors, each raised from the next or, if so, while that was handled."""
+    for first, second in zip(errors, errors[1:]):
+        setattr(first, "__context__" if handled else "__cause__", second)
+    return errors[0]
+
+
+CIRCLE = [ImportError("one"), ValueError("another")]
+
+
+@pytest.mark.parametrize("handled", [False, True])
+@pytest.mark.parametrize(
+    "errors, kind",
+    [
+        ([OSError(errno.ENFILE, "full")], OSError),
+        ([OSError(errno.ENOENT, "not there")], None),
+        ([OSError("libit.so: cannot allocate"), ValueError()], None),
+        ([OSError("libit.so: failed to map: Cannot allocate memory")], OSError),
+        ([ValueError("no it"), KeyError("x"), MemoryError()], MemoryError),
+        ([RuntimeError("can't start new thread")], RuntimeError),
+        ([RuntimeError("can't start")], None),
+        ([*CIRCLE, CIRCLE[0]], None),
+    ],
+)
+def test_what_is_short(errors, kind, handled):
+    outside, e = MemoryError(), chained(*errors, handled=handled)
+    try:
+        _importing.short("it", e, outside)
+    except mx.MXNetError as found:
+        assert kind is not None and isinstance(found, kind) and found.again and found.__cause__ is e
+        with pytest.raises(kind) as nested:
+            _importing.short("what needs it", chained(ImportError("no"), found))
+        assert nested.value is found  # it is told once
+    else:
+        assert kind is None
+
+
+def test_what_is_handled_by_who_asks_is_no_fault_of_an_import(modules):
+    modules(fails_by_itself="raise ImportError('no libmagic here')")
+    try:
+        raise MemoryError
+    except MemoryError:
+        with pytest.raises(ImportError, match="^no libmagic here$"):
+            _importing.whole("fails_by_itself", lambda: importlib.import_module("fails_by_itself"))
+
+
+def full(*args, **kwargs):
+    raise OSError(errno.EMFILE, "Too many open files")
+
+
+@pytest.mark.parametrize("where, what", [(os, "scandir"), (importlib.metadata, "entry_points")])
+def test_installed_plugins_are_not_taken_for_damaged_without_descriptors(monkeypatch, where, what):
+    damaged = {}
+    with monkeypatch.context() as m:
+        m.setattr(where, what, full)
+        with pytest.raises(mx.MXNetError, match="^the list of installed plugins cannot be loaded now: OSError"):
+            installed(damaged)
+    assert not damaged and len(installed(damaged)) > 3

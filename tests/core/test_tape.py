@@ -125,6 +125,39 @@ def test_a_graph_that_was_recorded_before_its_root_was_freed_is_refused():
         h.backward()
 
 
+@pytest.mark.parametrize(
+    "layer",
+    [
+        lambda h, one: mx.nd.FullyConnected(h, one.reshape((1, 1)), one, num_hidden=1),
+        lambda h, one: mx.nd.dot(h, one.reshape((1, 1))),
+        lambda h, one: mx.nd.LayerNorm(h, one, one),
+        lambda h, one: mx.nd.where(h > 0, h, one.reshape((1, 1))),
+        lambda h, one: mx.nd.BlockGrad(h) * one.reshape((1, 1)),  # as in MXNet
+    ],
+    ids=["FullyConnected", "dot", "LayerNorm", "where", "BlockGrad"],
+)
+@pytest.mark.parametrize("constant", [True, False])
+def test_rules_that_skip_what_was_freed_do_not_hide_it(layer, constant):
+    w, one = var([[0.5]]), mx.nd.array([3.0]) if constant else var([3.0])
+    with autograd.record():
+        h = mx.nd.tanh(w)
+        y = layer(h, one)
+    h.backward()
+    if constant and not y._entry[0].live:
+        return  # nothing below has a gradient
+    with pytest.raises(MXNetError, match="tanh was freed by an earlier backward"):
+        y.backward()
+    before = w.grad.asnumpy().tolist()
+    with autograd.record():
+        y = layer(h, one * 1)  # to what is recorded now it is a constant
+    if constant:
+        with pytest.raises(MXNetError, match="not in a computational graph"):
+            y.backward()
+    else:
+        y.backward()
+        assert w.grad.asnumpy().tolist() == before
+
+
 def test_states_freed_in_one_thread_are_constants_in_others():
     w, states = var([0.5]), []
     for _ in range(8):

@@ -192,3 +192,14 @@ def test_a_rule_that_returns_no_list_is_told(rule):
     wrong.shape(rule)
     with pytest.raises(TypeError, match="operator test_declared: its shape rule returned .*with a shape or None for"):
         wrong(mx.nd.ones((2, 3)))
+
+
+def test_aliases_as_words(plug):
+    first = op("aliased", aliases="aliased_a aliased_b")(lambda k, p, data: data * 2)
+    assert first.aliases == ("aliased_a", "aliased_b")
+    plug(mxcore_ops=[first])
+    assert mx.nd.aliased_b(mx.nd.ones(2)).asnumpy().tolist() == [2, 2]
+    assert op("aliased", "aliased_c", aliases=["aliased_d"])(lambda k, p, data: data).aliases == (
+        "aliased_c",
+        "aliased_d",
+    )

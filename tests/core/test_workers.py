@@ -11,6 +11,7 @@ import weakref
 
 import pytest
 
+import mxcore as mx
 from mxcore import _workers
 from mxcore._workers import Job, Latch, Workers
 
@@ -290,7 +291,9 @@ def test_threads_that_cannot_be_started_end_those_that_were(monkeypatch):
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", limited)
-    with pytest.raises(RuntimeError, match="^test: a thread, of 3, cannot be started: can't start new thread; use"):
+    with pytest.raises(
+        mx.MXNetError, match="^test: a thread, of 3, cannot be started: can't start new thread; use fewer"
+    ):
         Workers(3, "test")
     started[0].join(10)
     assert not started[0].is_alive()

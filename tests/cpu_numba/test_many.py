@@ -1,5 +1,7 @@
 """Updates of many weights in one call against the rules for one weight, which have tests of their own."""
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -36,6 +38,7 @@ ONE = {
     "sgd": (0, "sgd_update", {}),
     "sgd_mom": (1, "sgd_mom_update", {"momentum": 0.9}),
     "nag_mom": (1, "nag_mom_update", {"momentum": 0.9}),
+    "adam": (2, "adam_update", {"beta1": 0.8, "beta2": 0.9, "epsilon": 1e-3}),
     "adamw": (2, "_adamw_update", {"beta1": 0.8, "beta2": 0.9, "epsilon": 1e-3}),
 }
 
@@ -167,3 +170,55 @@ def test_a_sum_of_scattered_arrays():
     many.total([wide.T, wide.T], out[:, ::2])
     np.testing.assert_array_equal(out[:, ::2], 2 * wide.T)
     assert not out[:, 1::2].any()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("rule", ["sgd", "sgd_mom", "nag_mom", "adam"])
+def test_what_stands_moves_as_what_is_made_anew(rule, dtype):
+    """Gradients stay, are exchanged, and go, so that others lie where they were; rates change and come back."""
+    states, _, numbers = ONE[rule]
+    more = numbers
+    name = {"nag_mom": "sgd_mom"}.get(rule, rule)
+    fixed = {"nesterov": rule == "nag_mom"} if name == "sgd_mom" else {}
+    groups, others = weights(states, dtype), None
+    others = [[a.copy() for a in group] for group in groups]
+    standing = many.Standing(name, groups, **fixed)
+    grads = [group[1] for group in groups]
+    for group in groups:
+        group[1] = None  # nobody else has them
+    for step in range(12):
+        if step % 3:
+            i = step % len(SHAPES)
+            grads[i] = None
+            grads[i] = rng.standard_normal(SHAPES[i]).astype(dtype)
+        elif step:
+            for g in grads:
+                g *= 0.5
+        lrs = tuple(LRS) if step % 4 else tuple(2 * lr for lr in LRS)
+        assert standing.take(grads)
+        standing.move({"lrs": lrs, "wds": tuple(WDS), **COMMON, **more})
+        for other, g in zip(others, grads):
+            other[1] = g.copy()
+        many.move(name, others, {"lr": lrs, "wd": WDS}, **COMMON, **more, **fixed)
+        for group, other in zip(groups, others):
+            for a, b in zip([group[0], *group[2:]], [other[0], *other[2:]]):
+                np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    "wrong", [lambda g: g.astype("f8"), lambda g: g[:-1], lambda g: np.repeat(g, 2)[::2]], ids=["type", "size", "gaps"]
+)
+def test_what_stands_refuses_other_gradients(wrong):
+    groups = weights(0, "f4")
+    standing, grads = many.Standing("sgd", groups), [group[1] for group in groups]
+    grads[-1] = wrong(grads[-1])
+    assert not standing.take(grads)
+
+
+def test_what_stands_keeps_no_gradient():
+    groups = weights(0, "f4")
+    standing, grads = many.Standing("sgd", groups), [group[1] for group in groups]
+    refs = [weakref.ref(g) for g in grads]
+    assert standing.take(grads)
+    del groups, grads
+    assert [ref() for ref in refs] == [None] * len(refs)

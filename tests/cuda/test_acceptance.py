@@ -16,14 +16,14 @@ pytestmark = pytest.mark.slow
 def report_of(folder, *args):
     """What a run finds: exit status, and the lines of its report."""
     command = [sys.executable, str(TOOL), "--out", str(folder), *args]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1200)
     found = [json.loads(line) for line in (folder / "report.jsonl").read_text().splitlines()]
     return done, [x for x in found if x["what"] != "time"]
 
 
 @pytest.mark.skipif(compiler.available() is None, reason="emulated kernels need g++, which is not there")
 def test_a_rehearsal_runs_every_stage(tmp_path):
-    done, found = report_of(tmp_path, "--emulate")
+    done, found = report_of(tmp_path, "--emulate", "--budget", "1100")
     assert done.returncode == 0, done.stdout + done.stderr
     sys.path.insert(0, str(TOOL.parent))
     try:

@@ -30,7 +30,6 @@ def forget():
 def cudnn(gpus, monkeypatch, tmp_path):
     """The stand-in, with nothing chosen yet, wherever it can."""
     monkeypatch.setenv("MXCORE_CUDNN", "2")
-    monkeypatch.setattr(dnn, "_BUSY", 16)
     monkeypatch.setenv("MXCORE_CUDA_EMULATE_CUDNN", "1")
     choices = CodeCache("cudnn", list)
     choices.__dict__["folder"] = tmp_path / "choices"  # and the kernels' as ever

@@ -7,10 +7,12 @@ import gc
 import os
 import signal
 import stat
+import struct
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +63,135 @@ def test_the_draft_of_a_dead_writer_is_removed_and_that_of_a_living_one_is_not(o
     assert old.read_bytes() == b"first" and left(old.parent) == []
 
 
+def days_old(path):
+    os.utime(path, (os.stat(path).st_mtime - 2 * 86400,) * 2)
+    return path
+
+
+def write(path):
+    with atomic_writer(path) as file:
+        file.write(b"new")
+
+
+DEAD = {
+    "it exits": "Draft(sys.argv[1]).write(b'x')\nos._exit(0)",
+    "a thread is cut off at the end": "import threading\n"
+    "def work():\n    draft = Draft(sys.argv[1])\n    begun.set()\n    while True:\n        draft.write(b'x')\n"
+    "begun = threading.Event()\nthreading.Thread(target=work, daemon=True).start()\nbegun.wait()",
+}
+
+
+@pytest.mark.parametrize("way", DEAD)
+def test_a_dead_writers_draft_goes_after_an_hour_where_its_name_is_never_written_again(old, way):
+    script = f"import os, sys\nfrom mxcore.drafts import Draft\n{DEAD[way]}"
+    subprocess.run([sys.executable, "-c", script, str(old.parent / "net-0001.params")], check=True, timeout=120)
+    [dead] = left(old.parent)
+    write(old)
+    assert left(old.parent) == [dead], "some file systems do not show that its writer lives"
+    days_old(old.parent / dead)
+    write(old)
+    assert left(old.parent) == []
+
+
+@posix
+def test_a_living_writers_draft_stays_however_old(old):
+    draft = Draft(old.parent / "other")
+    [name] = left(old.parent)
+    days_old(old.parent / name)
+    write(old)
+    assert left(old.parent) == [name]
+    draft.write(b"other")
+    draft.commit()
+    assert (old.parent / "other").read_bytes() == b"other"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_draft_that_a_child_of_its_writer_has_stays(old):
+    """As with every lock of a file: whoever has the draft open holds it."""
+    script = (
+        "import os, sys\nfrom mxcore.drafts import Draft\ndraft = Draft(sys.argv[1])\n"
+        "if os.fork():\n    os._exit(0)\nprint(flush=True)\nsys.stdin.read()\nos._exit(0)"
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", script, str(old.parent / "other")], **pipes) as writer:
+        writer.stdout.readline()
+        assert writer.wait(60) == 0
+        [name] = left(old.parent)
+        days_old(old.parent / name)
+        write(old)
+        assert left(old.parent) == [name]
+        writer.stdin.close()
+        writer.stdout.read()  # until the child ends
+    for _ in range(100):
+        write(old)
+        if not left(old.parent):
+            break
+        time.sleep(0.05)
+    assert left(old.parent) == []
+
+
+@posix
+def test_only_drafts_are_swept(old):
+    draft = f"{drafts._prefix('g.bin')}{'0' * 16}.tmp"
+    names = [".mxcore-x.tmp", draft[:-4], f"{draft}~", draft.upper().replace(".MXCORE", ".mxcore"), f"a{draft}"]
+    for name in names:
+        (old.parent / name).write_bytes(b"")
+        days_old(old.parent / name)
+    link = old.parent / f"{draft[:-5]}1.tmp"
+    link.symlink_to(old)
+    os.utime(link, (0, 0), follow_symlinks=False)
+    (old.parent / f"{draft[:-5]}2.tmp").mkdir()
+    days_old(old.parent / f"{draft[:-5]}2.tmp")
+    os.mkfifo(old.parent / f"{draft[:-5]}3.tmp")
+    days_old(old.parent / f"{draft[:-5]}3.tmp")
+    days_old(old)
+    before = sorted(os.listdir(old.parent))
+    write(old)
+    assert sorted(os.listdir(old.parent)) == before
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_what_waits_for_a_file_that_is_complete_stays(tmp_path, elsewhere):
+    """Whoever reads the pair completes it, however late; its first file may be in another folder."""
+    (tmp_path / "folder").mkdir()
+    owner, index = tmp_path / ("folder" if elsewhere else ".") / "a.rec", tmp_path / "a.idx"
+    owner.write_bytes(b"newer")
+    index.write_bytes(b"old")
+    waiting = Path(drafts._waiting(str(index), days_old(owner).stat()))
+    waiting.write_bytes(b"newer")
+    days_old(waiting)
+    write(tmp_path / "other")
+    assert settle(index, owner) == str(index) and index.read_bytes() == b"newer" and left(tmp_path) == []
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_what_waits_for_a_file_that_was_never_completed_goes_with_it(tmp_path, monkeypatch, order):
+    first = tmp_path / f"{drafts._prefix('a.rec')}{'0' * 16}.tmp"
+    first.write_bytes(b"records")
+    waiting = Path(drafts._waiting(str(tmp_path / "a.idx"), days_old(first).stat()))
+    waiting.write_bytes(b"")
+    days_old(waiting)
+    scan = os.scandir
+
+    def listed(folder):
+        return contextlib.nullcontext(sorted(scan(folder), key=lambda entry: entry.name)[::order])
+
+    monkeypatch.setattr(os, "scandir", listed)
+    write(tmp_path / "other")
+    assert os.listdir(tmp_path) == ["other"]
+
+
+def test_a_writer_looks_at_few_drafts(old, monkeypatch):
+    monkeypatch.setattr(drafts, "_LOOKED_AT", 3)
+    for i in range(8):
+        path = old.parent / f"{drafts._prefix('g.bin')}{i:016x}.tmp"
+        path.write_bytes(b"")
+        days_old(path)
+    for n in (5, 2, 0):
+        write(old)
+        assert len(left(old.parent)) == n
+
+
 def test_drafts_of_other_files_are_left_alone(old):
     other = old.parent / drafts._prefix(str(old.parent / "g.bin"))
     other = other.with_name(other.name + "x.tmp")
@@ -105,9 +236,10 @@ def test_an_old_files_owner_is_kept(old, monkeypatch):
     if os.getuid() != 0:
         pytest.skip("only root may give files away")
     os.chown(old, 1234, 4321)
+    before = old.stat().st_ino
     with atomic_writer(old) as file:
         file.write(b"new")
-    assert (old.stat().st_uid, old.stat().st_gid) == (1234, 4321)
+    assert (old.stat().st_uid, old.stat().st_gid) == (1234, 4321) and old.stat().st_ino != before
 
 
 @posix
@@ -914,3 +1046,227 @@ def test_a_draft_that_is_being_completed_takes_no_more(old, monkeypatch):
             draft.write(b"late")
     assert len(said) == 2 and all(issubclass(kind, ValueError) for kind in said)
     assert old.read_bytes() == b"new"
+
+
+only_root = pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become somebody else"
+)
+#: Numbers that no machine knows, and a user whom every one does.
+ALICE, BOB, BOBS, PROJECT = 54321, 54322, 54323, 54324
+KNOWN = "daemon"
+
+
+@pytest.fixture
+def shared():
+    """A folder in which everybody may do everything; pytest's own are closed to others."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o777)
+        yield Path(name)
+
+
+def rights(path):
+    """What must stay: who owns a file, and who may do what."""
+    found = os.stat(path)
+    names = os.listxattr(path) if hasattr(os, "listxattr") else ()
+    lists = {name: os.getxattr(path, name) for name in names if name.startswith("system.")}
+    return found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode), lists
+
+
+def bob_saves(path, *groups):
+    """Write a file as Bob, who is in some groups beside his own; all modules are there before."""
+    program = f"""
+import os, pwd, sys
+from mxcore._io_files import write_atomic
+write_atomic(sys.argv[1] + "-first", b"")
+write_atomic(sys.argv[1] + "-first", b"")
+os.remove(sys.argv[1] + "-first")
+os.setgroups({list(groups)}), os.setgid({BOBS}), os.setuid({BOB})
+write_atomic(sys.argv[1], b"new")
+"""
+    done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert path.read_bytes() == b"new" and os.listdir(path.parent) == [path.name]
+
+
+def known():
+    """The number and the group of a user whom the machine knows."""
+    import pwd
+
+    try:
+        return pwd.getpwnam(KNOWN)[2:4]
+    except KeyError:
+        pytest.skip(f"no user {KNOWN}")
+
+
+def theirs(folder, uid, gid, mode):
+    path = folder / "f.bin"
+    path.write_bytes(b"old and longer")
+    try:
+        os.chown(path, uid, gid)
+    except OSError as e:
+        pytest.skip(f"a container that has few users: {e}")
+    path.chmod(mode)
+    return path
+
+
+@only_root
+@pytest.mark.parametrize(
+    "owner, group, mode, groups, whole",
+    [
+        pytest.param(BOB, BOBS, 0o640, [], True, id="his own"),
+        pytest.param(BOB, PROJECT, 0o660, [PROJECT], True, id="his own, of another group of his"),
+        pytest.param(BOB, PROJECT, 0o660, [], False, id="his own, of a group of others"),
+        pytest.param(ALICE, PROJECT, 0o660, [PROJECT], False, id="of a user whose groups are not known"),
+        pytest.param(KNOWN, None, 0o664, [None], True, id="of another member of the group"),
+        pytest.param(KNOWN, None, 0o764, [None], False, id="whose owner may do more than the group"),
+        pytest.param(KNOWN, None, 0o666, [], False, id="of a group of which he is none"),
+        pytest.param(KNOWN, PROJECT, 0o664, [PROJECT], False, id="of a group of which the owner is none"),
+    ],
+)
+def test_who_may_do_what_with_a_file_stays_whoever_saves_it(shared, owner, group, mode, groups, whole):
+    """MXNet writes in place; here a new file takes its place as long as nobody loses or gains anything by it."""
+    if owner == KNOWN:
+        owner, own = known()
+        group, groups = own if group is None else group, [own if g is None else g for g in groups]
+    path = theirs(shared, owner, group, mode)
+    before = path.stat().st_ino
+    bob_saves(path, *groups)
+    assert rights(path)[:3] == (BOB if whole else owner, group, mode)
+    assert (path.stat().st_ino != before) is whole
+
+
+@only_root
+def test_who_is_not_in_a_files_group_does_not_become_its_owner(shared):
+    """Also where the folder gives its group to all new files: he might only write, and could read as the owner."""
+    owner, group = known()
+    os.chown(shared, 0, group)
+    shared.chmod(0o2777)
+    path = theirs(shared, owner, group, 0o662)
+    before, inode = rights(path), path.stat().st_ino
+    bob_saves(path)
+    assert rights(path) == before and path.stat().st_ino == inode
+
+
+@only_root
+@pytest.mark.parametrize("call", ["fchown", "chmod"])
+def test_what_a_file_system_only_says_that_it_did_is_seen(old, monkeypatch, call):
+    theirs(old.parent, ALICE, PROJECT, 0o660)
+    before, inode = rights(old), old.stat().st_ino
+    monkeypatch.setattr(os, call, lambda *args: None)
+    write(old)
+    assert rights(old) == before and old.stat().st_ino == inode and old.read_bytes() == b"new"
+
+
+@only_root
+def test_a_draft_never_gives_rights_to_another_group(old, monkeypatch):
+    theirs(old.parent, ALICE, PROJECT, 0o660)
+    seen = []
+    for name in ("fchown", "chmod"):
+
+        def call(file, *args, real=getattr(os, name)):
+            real(file, *args)
+            seen.append((os.stat(file).st_gid, stat.S_IMODE(os.stat(file).st_mode)))
+
+        monkeypatch.setattr(os, name, call)
+    write(old)
+    assert seen == [(PROJECT, 0o600), (PROJECT, 0o660)]
+
+
+def acl(named, group=0, mask=6):
+    """Of a file that its owner and one user whom it names may write: entries of tag, rights and number."""
+    nobody = 0xFFFFFFFF
+    entries = [(1, 6, nobody), (2, 6, named), (4, group, nobody), (0x10, mask, nobody), (0x20, 0, nobody)]
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+def give(path, name, value):
+    try:
+        os.setxattr(path, name, value)
+    except (AttributeError, OSError) as e:
+        pytest.skip(f"the file system takes no {name}: {e}")
+
+
+LIST = "system.posix_acl_access"
+
+
+def test_an_access_control_list_and_attributes_are_kept(old):
+    give(old, "user.note", b"best so far")
+    give(old, LIST, acl(ALICE))
+    before, inode = rights(old), old.stat().st_ino
+    write(old)
+    assert rights(old) == before and LIST in before[3] and os.getxattr(old, "user.note") == b"best so far"
+    assert old.stat().st_ino != inode and left(old.parent) == []
+
+
+@pytest.mark.parametrize("call", ["setxattr", "removexattr"])
+@pytest.mark.parametrize("says", [True, False])
+def test_where_an_access_control_list_cannot_be_kept_a_file_is_written_in_place(old, monkeypatch, call, says):
+    if call == "setxattr":
+        give(old, LIST, acl(ALICE))
+    else:  # new files of the folder have one
+        old.chmod(0o660)
+        give(old.parent, "system.posix_acl_default", acl(ALICE))
+
+    def refuse(*args):
+        if not says:
+            raise OSError(errno.EOPNOTSUPP, "no")
+
+    before, inode = rights(old), old.stat().st_ino
+    monkeypatch.setattr(os, call, refuse)
+    write(old)
+    assert rights(old) == before and old.stat().st_ino == inode and left(old.parent) == []
+
+
+def test_the_access_control_list_of_a_folder_is_for_new_files(old):
+    old.chmod(0o660)
+    give(old.parent, "system.posix_acl_default", acl(ALICE))
+    before, inode = rights(old), old.stat().st_ino
+    write(old)
+    assert rights(old) == before and old.stat().st_ino != inode
+    write(old.parent / "fresh")
+    assert LIST in os.listxattr(old.parent / "fresh")
+
+
+@only_root
+def test_a_file_with_an_access_control_list_does_not_become_another_users(shared):
+    owner, group = known()
+    path = theirs(shared, owner, group, 0o660)
+    give(path, LIST, acl(ALICE, group=6))
+    before, inode = rights(path), path.stat().st_ino
+    bob_saves(path, group)
+    assert rights(path) == before and path.stat().st_ino == inode
+
+
+def test_what_a_file_system_tells_of_a_file_as_attributes_is_not_its_own(old, monkeypatch):
+    """ntfs-3g has the times of a file there, and the places on the disk."""
+    count = iter(range(100))
+    monkeypatch.setattr(os, "listxattr", lambda file: ["system.times"], raising=False)
+    monkeypatch.setattr(os, "getxattr", lambda file, name: b"%d" % next(count), raising=False)
+    inode = old.stat().st_ino
+    write(old)
+    assert old.stat().st_ino != inode
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files cannot be counted")
+@pytest.mark.filterwarnings("ignore:unclosed file")
+@pytest.mark.parametrize("pair", [False, True])
+def test_ctrl_c_anywhere_leaves_no_descriptor_and_no_locked_draft(interrupted, tmp_path, pair):
+    """It would be open, and its draft locked, as long as the process lives."""
+    names = [tmp_path / "a", tmp_path / "b"][: 1 + pair]
+
+    def work():
+        with atomic_writers(*names) as found:
+            for draft in found:
+                draft.write(b"new")
+
+    lines = interrupted(0, "drafts.py", work)
+    assert lines > 100
+    gc.collect()
+    files = os.listdir("/proc/self/fd")
+    for n in range(1, lines, 2):
+        interrupted(n, "drafts.py", work)
+        gc.collect()
+        assert os.listdir("/proc/self/fd") == files, n
+        assert all(name.read_bytes() == b"new" for name in names)
+    work()
+    assert sorted(tmp_path.iterdir()) == names

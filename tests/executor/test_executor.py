@@ -548,3 +548,112 @@ def test_a_head_gradient_whose_reader_a_pass_removes(way):
             y = CachedOp(y)(a, b)
         y.backward()
     assert b.grad.asnumpy().tolist() == [0, 0]
+
+
+def _of_dlpack(values, how):
+    """An array over NumPy's memory whose elements do not lie one behind the other."""
+    room = {
+        "backwards": lambda a: np.zeros_like(a)[::-1],
+        "apart": lambda a: np.zeros((*a.shape[:-1], 2 * a.shape[-1]), a.dtype)[..., ::2],
+        "turned": lambda a: np.zeros(a.shape[::-1], a.dtype).T,
+    }[how](values)
+    room[...] = values
+    return mx.nd.from_dlpack(room)
+
+
+SCATTERED = {
+    "connected": (
+        lambda v: mx.sym.FullyConnected(v("x"), v("w"), v("b"), num_hidden=5, flatten=False),
+        {"x": (2, 3, 4), "w": (5, 4), "b": (5,)},
+    ),
+    "many": (
+        lambda v: mx.sym.FullyConnected(v("x"), v("w"), num_hidden=70, no_bias=True, flatten=False),
+        {"x": (30, 3, 128), "w": (70, 128)},
+    ),
+    "recurrent": (
+        lambda v: mx.sym.RNN(v("x"), v("p"), v("s"), v("c"), state_size=4, num_layers=1, mode="lstm"),
+        {"x": (5, 2, 3), "p": (4 * 4 * (3 + 4 + 2),), "s": (1, 2, 4), "c": (1, 2, 4)},
+    ),
+    "normalized": (
+        lambda v: mx.sym.BatchNorm(v("x"), v("g"), v("b"), v("m"), v("v"), fix_gamma=False),
+        {"x": (4, 6, 3), "g": (6,), "b": (6,), "m": (6,), "v": (6,)},
+    ),
+    "convolved": (
+        lambda v: mx.sym.Pooling(
+            mx.sym.Convolution(v("x"), v("w"), v("b"), kernel=(3, 3), num_filter=8), kernel=(2, 2), stride=(2, 2)
+        ),
+        {"x": (2, 3, 8, 8), "w": (8, 3, 3, 3), "b": (8,)},
+    ),
+}
+
+
+@pytest.mark.parametrize("req", ["write", "add"])
+@pytest.mark.parametrize("how", ["backwards", "apart", "turned"])
+@pytest.mark.parametrize("what", SCATTERED)
+def test_gradients_and_states_whose_elements_lie_apart(what, how, req):
+    make, shapes = SCATTERED[what]
+    y, rng, found = make(mx.sym.Variable), np.random.RandomState(0), []
+    values = {n: rng.uniform(0.1, 1, s).astype("f4") for n, s in shapes.items()}
+    aux = y.list_auxiliary_states()
+    with mx.Context("cpu"):
+        for place in (mx.nd.array, lambda a: _of_dlpack(a, how)):
+            grads = {n: place(np.full(s, 2, "f4")) for n, s in shapes.items() if n not in aux}
+            states = {n: place(values[n]) for n in aux}
+            args = {n: place(v) for n, v in values.items() if n not in aux}
+            bound = y.bind(mx.Context("cpu"), args, args_grad=grads, grad_req=req, aux_states=states)
+            for _ in range(3):
+                out = bound.forward(is_train=True)[0]
+                bound.backward(mx.nd.ones(out.shape))
+            found.append([out.asnumpy(), *(a.asnumpy() for a in (*grads.values(), *states.values()))])
+    for a, b in zip(*found):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("stype", ["csr", "row_sparse"])
+@pytest.mark.parametrize("name", ["reshape_like", "slice_like", "_identity_with_attr_like_rhs"])
+def test_dense_values_shaped_like_sparse_ones(name, stype):
+    y, x = mx.sym.Variable("y"), mx.sym.Variable("x", stype=stype)
+    graph = getattr(mx.sym, name)(y * 2, x) + 1
+    values = mx.nd.array(np.arange(6).reshape((3, 2) if name == "reshape_like" else (2, 3)))
+    like = mx.nd.ones((2, 3)).tostype(stype)
+    wanted = (values.asnumpy().reshape(2, 3) * 2 + 1).tolist()
+    op = CachedOp(graph)
+    for _ in range(2):
+        assert op(values, like).asnumpy().tolist() == wanted
+    bound = graph.bind(mx.cpu(), {"y": values, "x": like}, grad_req="null")
+    assert [bound.forward()[0].asnumpy().tolist() for _ in range(2)] == [wanted] * 2
+
+
+STORED = {
+    "sum": lambda F, x: F.sum(x + 1),
+    "mean": lambda F, x: F.mean(x - 1),
+    "compared": lambda F, x: (x + 2) <= 3,
+    "root": lambda F, x: F.sqrt(x + 1) + F.sqrt(x + 1),
+    "as it was": lambda F, x: F.sqrt(x + 0) * 2,
+    "equal": lambda F, x: F.sum(x == 0.5),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+@pytest.mark.parametrize("stype", ["csr", "row_sparse"])
+@pytest.mark.parametrize("what", STORED)
+def test_sparse_values_and_a_number_in_graphs(what, stype, dtype):
+    """Where zeros do not stay zeros the result is dense, as in calls."""
+    f = STORED[what]
+    x = mx.nd.array([[0, 1, 2], [0, 3, 0]], dtype=dtype).tostype(stype)
+    eager, op = f(mx.nd, x), CachedOp(f(mx.sym, mx.sym.Variable("x", stype=stype, dtype=dtype)))
+    for _ in range(2):
+        found = op(x)
+        assert (found.stype, found.dtype) == (eager.stype, eager.dtype)
+        np.testing.assert_array_equal(found.asnumpy(), eager.asnumpy())
+
+
+def test_thousands_of_gradients_are_added_up():
+    n = 4500
+    total = mx.sym.add_n(*[mx.sym.Variable(f"x{i}") for i in range(n)])
+    args = {f"x{i}": mx.nd.ones((2,)) for i in range(n)}
+    grads = {f"x{i}": mx.nd.ones((2,)) for i in range(n)}
+    bound = total.bind(mx.cpu(), args, args_grad=grads, grad_req="add")
+    bound.forward(is_train=True)
+    bound.backward(mx.nd.ones((2,)))
+    assert all((g.asnumpy() == 2).all() for g in grads.values())

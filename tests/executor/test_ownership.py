@@ -3,6 +3,9 @@
 Every way is compared with plain eager execution, under reuse, nesting and threads.
 """
 
+import itertools
+import threading
+
 import numpy as np
 import pytest
 
@@ -532,3 +535,50 @@ def test_lists_of_a_custom_operator_are_its_own_at_every_call(hybrid):
         y.backward(retain_graph=not last)
         np.testing.assert_allclose(x.grad.asnumpy(), 18 * x.asnumpy(), rtol=1e-6)
     np.testing.assert_allclose(y.asnumpy(), 9 * x.asnumpy() ** 2, rtol=1e-6)
+
+
+def _by_executor(total, times):
+    x = mx.sym.Variable("x")
+    bound = (mx.sym.tanh(x) * 1 + x).bind(
+        mx.cpu(), {"x": mx.nd.zeros(total.shape)}, args_grad={"x": total}, grad_req="add"
+    )
+    for _ in range(times):
+        bound.forward(is_train=True)
+        bound.backward(mx.nd.ones(total.shape))
+
+
+def _by_tape(total, times, hybrid=False):
+    net = mx.gluon.nn.HybridLambda(lambda F, x: F.tanh(x) + x)
+    if hybrid:
+        net.hybridize()
+    x = mx.nd.zeros(total.shape)
+    mx.autograd.mark_variables([x], [total], "add")
+    for _ in range(times):
+        with mx.autograd.record():
+            y = net(x)
+        y.backward()
+
+
+def _by_hand(total, times):
+    for _ in range(times):
+        total += 2
+
+
+_ADDERS = {
+    "executor": _by_executor,
+    "tape": _by_tape,
+    "hybrid": lambda total, times: _by_tape(total, times, True),
+    "hand": _by_hand,
+}
+
+
+@pytest.mark.parametrize("who", [*itertools.combinations_with_replacement(_ADDERS, 2)], ids="-".join)
+def test_gradients_that_threads_add_to_one_array_are_all_there(who, restless):
+    for _ in range(12):
+        total = mx.nd.zeros((4,))
+        threads = [threading.Thread(target=_ADDERS[name], args=(total, 60)) for name in who]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert total.asnumpy().tolist() == [240.0] * 4

@@ -348,3 +348,47 @@ def test_a_backward_that_could_not_be_bound_works_the_next_time(monkeypatch, at,
     for fails in (True, False):
         for a, b in zip(grads(broken, x.copy(), fails), grads(whole, x.copy(), False), strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+def test_other_shapes_of_an_input_follow_it(monkeypatch):
+    """Arrays that change at each call are found by who reads them in another shape, and nothing is bound anew."""
+    built = []
+    real = instance.Instance._build
+    monkeypatch.setattr(instance.Instance, "_build", lambda self, t, step: built.append(t) or real(self, t, step))
+
+    def body(F, x, y):
+        flat = F.reshape(F.reshape(x, (3, 4)), (2, 6))
+        return F.elemwise_mul(F.tanh(flat), F.expand_dims(F.reshape(y, (12,)), 0).reshape((2, 6)))
+
+    x, y = mx.sym.Variable("x"), mx.sym.Variable("y")
+    op = CachedOp(body(mx.sym, x, y))
+    rng = np.random.RandomState(1)
+    count = None
+    for step in range(7):
+        inputs = [mx.nd.array(rng.randn(*s)) for s in ((12,), (4, 3))]
+        dy = mx.nd.array(rng.randn(2, 6))
+        found = []
+        for f in (lambda *a: body(mx.nd, *a), op):
+            for v in inputs:
+                v.attach_grad()
+            with mx.autograd.record():
+                z = f(*inputs)
+            z.backward(dy)
+            found.append([z.asnumpy(), *(v.grad.asnumpy() for v in inputs)])
+        for a, b in zip(*found):
+            np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7)
+        if step == 3:
+            count = len(built)
+    assert len(built) == count
+
+
+def test_a_long_chain_of_shapes_follows_its_input():
+    def body(F, x):
+        for i in range(900):
+            x = F.reshape(x, (3, 4) if i % 2 else (4, 3))
+        return F.tanh(x)
+
+    op = CachedOp(body(mx.sym, mx.sym.Variable("x")))
+    for i in range(3):
+        x = mx.nd.array(np.arange(12) * i)
+        np.testing.assert_allclose(op(x).asnumpy().reshape(-1), np.tanh(x.asnumpy()), rtol=1e-6)

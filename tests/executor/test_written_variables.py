@@ -2,6 +2,7 @@
 
 import types
 
+import numpy as np
 import pytest
 
 import mxcore as mx
@@ -21,10 +22,24 @@ def counted(name, **kwargs):
     return body
 
 
+def queues():
+    """Operators whose states become one another's old values."""
+
+    @op("toy_swaps", inputs="data s t", mutates="s t", aux="s t")
+    def swaps(k, p, data, s, t):
+        return data + s - t, t, s
+
+    @op("toy_queue", inputs="data s t u", mutates="s t u", aux="s t u")
+    def queue(k, p, data, s, t, u):
+        return s, s + data, s, t[::-1][::-1]  # a view, too
+
+    return swaps, queue
+
+
 @pytest.fixture(scope="module", autouse=True)
 def operators():
     manager.load()
-    found = [counted("toy_counted", aux="state"), counted("toy_counted_argument")]
+    found = [counted("toy_counted", aux="state"), counted("toy_counted_argument"), *queues()]
     plugin = types.SimpleNamespace(API_VERSION=API_VERSION, mxcore_ops=hookimpl(lambda: found))
     manager.register(plugin, "toy_counted")
     yield
@@ -141,3 +156,61 @@ def test_a_state_that_backward_reads_is_the_arrays(way):
         s[:] = value
         backward()
         assert x.grad.asscalar() == 2 * (9 - 5) * 6 * value
+
+
+@pytest.mark.parametrize(("name", "wanted"), [("toy_swaps", [5, 3]), ("toy_queue", [4, 3, 5])])
+@pytest.mark.parametrize("way", ["eager", "hybridised", "bound"])
+def test_states_become_old_values_of_others(way, name, wanted):
+    x, states = nd.ones((4,)), [nd.ones((4,)) * v for v in (3, 5, 7)[: len(wanted)]]
+    with autograd.train_mode():
+        if way == "eager":
+            getattr(nd, name)(x, *states)
+        else:
+            y = getattr(sym, name)(*[sym.Variable(f"v{i}") for i in range(len(states) + 1)])
+            if way == "hybridised":
+                CachedOp(y)(x, *states)
+            else:
+                y.bind(mx.cpu(), [x], aux_states=states).forward(is_train=True)
+    assert [s.asnumpy().tolist() for s in states] == [[v] * 4 for v in wanted]
+
+
+def listed(found):
+    return found if isinstance(found, list) else [found]
+
+
+#: Operator -> its parameters, how many inputs it has, and of which the second, a state, lies over the first.
+MOVES = {
+    "sgd_mom_update": ({"lr": 0.1, "momentum": 0.9}, 3, [(1, 2), (0, 2)]),
+    "adam_update": ({"lr": 0.1}, 4, [(1, 2), (1, 3), (0, 3)]),
+    "multi_sgd_mom_update": (
+        {"lrs": (0.1, 0.2), "wds": (0, 0), "momentum": 0.9, "num_weights": 2},
+        6,
+        [(1, 2), (3, 2), (4, 5), (1, 5)],
+    ),
+    "toy_queue": ({}, 4, [(0, 1), (0, 3)]),
+}
+
+
+@pytest.mark.parametrize("how", ["views", "buffers", "one"])
+@pytest.mark.parametrize(("name", "pair"), [(n, pair) for n in MOVES for pair in MOVES[n][2]])
+@pytest.mark.parametrize("train", [False, True])
+def test_states_over_other_inputs_are_moved_when_all_is_read(name, pair, how, train):
+    """As an eager call does it, which has found what they become before it writes."""
+    params, n, _ = MOVES[name]
+    graph = CachedOp(getattr(sym, name)(*[sym.Variable(f"x{i}") for i in range(n)], **params))
+
+    def arrays():
+        found = [nd.array(np.random.RandomState(i).uniform(0.5, 1.5, 3)) for i in range(n)]
+        buffer = np.arange(1, 5, dtype="float32")
+        whole = nd.array(buffer)
+        for i, at in zip(pair, (slice(0, 3), slice(0, 3) if how == "one" else slice(1, 4))):
+            found[i] = nd.from_numpy(buffer[at], zero_copy=True) if how == "buffers" else whole[at]
+        if how == "one":
+            found[pair[0]] = found[pair[1]]
+        return found
+
+    eager, given = arrays(), arrays()
+    with autograd.train_mode() if train else autograd.predict_mode():
+        want, got = getattr(nd, name)(*eager, **params), graph(*given)
+    for a, b in zip([*listed(got), *given], [*listed(want), *eager]):
+        np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-6)

@@ -496,6 +496,35 @@ def _read_archive(folder: Path) -> None:
             (folder / name).unlink(missing_ok=True)
 
 
+def _tar(form: int) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=form) as t:
+        for name, kind in (("a", tarfile.REGTYPE), ("b" * 120, tarfile.REGTYPE), ("c", tarfile.SYMTYPE)):
+            member = tarfile.TarInfo(f"folder/{name}")
+            member.type, member.linkname, member.mtime = kind, "a", 1.5
+            member.size = 300 if kind == tarfile.REGTYPE else 0
+            t.addfile(member, io.BytesIO(bytes(300)))
+    return out.getvalue()
+
+
+def _chained() -> list[Sample]:
+    pax, gnu, zipped = _tar(tarfile.PAX_FORMAT), _tar(tarfile.GNU_FORMAT), io.BytesIO()
+    with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as z:
+        z.writestr(zipfile.ZipInfo("folder/a"), bytes(300))
+    packed = gzip.compress(pax, mtime=0)
+    return [{"pax.tar": pax, "gnu.tar": gnu, "pax.tar.gz": packed, "a.zip": zipped.getvalue()}]
+
+
+def _read_chained(folder: Path) -> None:
+    from mxcore._io_files import reading
+
+    for archive in ("pax.tar", "gnu.tar", "pax.tar.gz", "a.zip"):
+        kind, names = ("zip", ["a"]) if archive == "a.zip" else ("tar", ["a", "b" * 120, "c"])
+        for name in names:
+            with reading(f"{kind}://folder/{name}::{folder / archive}") as file:
+                file.read()
+
+
 # -- text --------------------------------------------------------------------------------------------------------------
 def _csv() -> list[Sample]:
     return [
@@ -591,6 +620,7 @@ FORMATS: dict[str, Format] = {
     "mnist": Format(lambda: _idx_files(bytes), _read_mnist),
     "mnist gz": Format(lambda: _idx_files(lambda b: gzip.compress(b, mtime=0)), _read_mnist),
     "archives": Format(_archives, _read_archive),
+    "chains": Format(_chained, _read_chained),
     "csv": Format(_csv, _read_csv),
     "libsvm": Format(_libsvm, _read_libsvm),
     "image lists": Format(_image_lists, _read_image_list),

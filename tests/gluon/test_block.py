@@ -234,6 +234,24 @@ def test_summary_of_shared_parameters_and_nested_outputs(capsys):
         net.summary(mx.nd.ones((2, 3)))
 
 
+def test_summary_shows_no_calls_of_other_threads(capsys):
+    net, own = nn.HybridSequential(), threading.get_ident()
+    net.add(nn.Dense(4, in_units=3), nn.Dense(2, in_units=4))
+    net.initialize()
+    net.summary(mx.nd.ones((1, 3)))
+    alone = capsys.readouterr().out
+
+    def other(*_):
+        if threading.get_ident() == own:
+            thread = threading.Thread(target=net, args=(mx.nd.ones((5, 3)),))
+            thread.start()
+            thread.join(20)
+
+    net[0].register_forward_pre_hook(other)
+    net.summary(mx.nd.ones((1, 3)))
+    assert capsys.readouterr().out == alone
+
+
 def test_summary_shows_no_tracing(capsys):
     net = Deferred()
     net.initialize()

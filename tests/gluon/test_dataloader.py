@@ -48,6 +48,9 @@ def nothing_stays_behind(monkeypatch, tmp_path_factory):
     yield
     gc.collect()
     assert workers() == []
+    end = time.monotonic() + 5
+    while open_files() > before and time.monotonic() < end:  # who watches the load of the machine has one now and then
+        time.sleep(0.01)
     assert open_files() <= before
     assert list(folder.iterdir()) == []
 
@@ -390,9 +393,49 @@ def test_full_memory_goes_to_disk(monkeypatch):
     left, right = multiprocessing.Pipe()
     parts = transport.pack(np.arange(5000))
     with left, right:
-        transport.send(left, (1, False), parts, "unused")
+        transport.send(left, (1, False), parts, "unused", "a batch")
         made.append(transport.receive(right))
     assert made[0][0] == (1, False) and (made[0][1] == np.arange(5000)).all()
+
+
+@pytest.mark.parametrize("where", ["worker", "loader"])
+def test_what_no_file_takes_is_told(where):
+    """Files in memory are bounded by `ulimit -f`, too."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    n = 8 if where == "worker" else 4000  # indices, of which a few need no file
+    data = np.ones((64, 40, 40) if where == "worker" else (4000, 1), "float32")
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (5000, hard))
+        loader = DataLoader(ArrayDataset(data), n, shuffle=True, num_workers=2)
+        with pytest.raises(OSError, match=r"no file takes its \d+ bytes.*File too large.*ulimit -f") as caught:
+            list(loader)
+        rows = sum(len(batch) for batch in DataLoader(ArrayDataset(data), n, num_workers=2, thread_pool=True))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    text = str(caught.value)
+    taken = int(text.partition("takes its ")[2].partition(" ")[0])
+    assert isinstance(caught.value, mx.MXNetError) and rows == len(data)
+    if where == "worker":
+        assert "the batch of DataLoader worker " in text and data[:8].nbytes < taken < data[:8].nbytes + 1000
+    else:
+        assert "the list of samples for DataLoader worker " in text and taken > transport.INLINE
+
+
+def test_a_full_disk_is_told(monkeypatch):
+    left, right = multiprocessing.Pipe()
+
+    def full(fd, data):
+        raise OSError(28, "No space left on device")
+
+    parts = transport.pack(np.arange(5000))
+    with left, right:
+        monkeypatch.setattr(os, "write", full)
+        with pytest.raises(mx.MXNetError, match="a batch cannot be handed over: no file takes its 40.* No space left"):
+            transport.send(left, (1, False), parts, "unused", "a batch")
+        monkeypatch.undo()
+        transport.send(left, (1, False), parts, "unused", "a batch")
+        assert (transport.receive(right)[1] == np.arange(5000)).all()
 
 
 def test_small_messages_fit_the_socket():
@@ -973,39 +1016,9 @@ class Pictures(Dataset):
         return np.full((4, 32, 32), i, "float32")
 
 
-def interrupted(n, files, work):
-    """Do something, with a Ctrl-C at the n-th line that runs in some files; gives how many lines ran."""
-    count = 0
-
-    def at_line(frame, event, arg):
-        nonlocal count
-        if event == "line":
-            count += 1
-            if count == n:
-                signal.raise_signal(signal.SIGINT)
-        return at_line
-
-    before = sys.gettrace()
-    sys.settrace(lambda frame, *_: at_line if frame.f_code.co_filename.endswith(files) else None)
-    try:
-        work()
-    except KeyboardInterrupt:
-        pass
-    finally:
-        sys.settrace(before)
-    return count
-
-
-@pytest.fixture
-def ctrl_c():
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files cannot be counted")
 @pytest.mark.parametrize("first", range(1, 4))
-def test_ctrl_c_anywhere_leaves_no_files_or_processes_behind(ctrl_c, first, monkeypatch):
+def test_ctrl_c_anywhere_leaves_no_files_or_processes_behind(interrupted, first, monkeypatch):
     # One at the first lines of a finalizer is lost there; workers leave once nobody holds their connections.
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: None)
     files = ("process_pool.py", "transport.py", "_interrupts.py", "popen_fork.py", "connection.py", "process.py")
@@ -1020,8 +1033,8 @@ def test_ctrl_c_anywhere_leaves_no_files_or_processes_behind(ctrl_c, first, monk
     for n in range(first, lines, 29):
         interrupted(n, files, work)
         gc.collect()
-        end = time.monotonic() + 20
-        while workers() and time.monotonic() < end:
+        end = time.monotonic() + 20  # also for what other threads have open for a moment
+        while (open_files(), workers()) != (before, []) and time.monotonic() < end:
             time.sleep(0.001)
         assert (open_files(), workers()) == (before, []), n
 
@@ -1169,3 +1182,21 @@ next(rest)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "5.0 9.0 13.0 1.0 5.0 9.0 2\n"
+
+
+def test_threads_that_cannot_be_started_end_those_that_were(monkeypatch):
+    start, started = threading.Thread.start, []
+
+    def limited(thread):
+        if started:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    loader = DataLoader(list(range(4)), 2, num_workers=2, thread_pool=True)
+    with monkeypatch.context() as m:
+        m.setattr(threading.Thread, "start", limited)
+        with pytest.raises(mx.MXNetError, match="^DataLoader: thread 1 of 2 cannot be started: .*; use fewer"):
+            list(loader)
+    started[0].join(10)
+    assert not started[0].is_alive() and len(list(loader)) == 2

@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import json
 import pickle
 import threading
 import time
@@ -964,23 +965,153 @@ def test_what_a_hook_gets_is_its_own():
     assert len(kept) == 4 and all((a.asnumpy() == 0).all() for a, _ in kept)
 
 
-def test_what_drops_the_graph_waits_for_who_exports_it(tmp_path):
+def test_a_graph_that_is_dropped_while_it_is_exported(tmp_path):
     class Beside(nn.Dense):
-        """A layer beside which another thread hybridises when its graph is asked for."""
+        """A layer beside which another thread hybridises while it is exported."""
 
-        def _get_graph(self, *args):
-            if not args:
+        exports = False
+
+        def collect_params(self, *args):
+            if self.exports:
                 thread.start()
-                thread.join(0.2)
-            return super()._get_graph(*args)
+                thread.join(60)
+            return super().collect_params(*args)
 
     net = Beside(2, in_units=3)
     net.initialize()
     net.hybridize()
     net(mx.nd.ones((1, 3)))
     thread = threading.Thread(target=net.hybridize)
+    net.exports = True
     net.export(str(tmp_path / "a"))
-    thread.join(60)
+    net.exports = False
     assert mx.sym.load(str(tmp_path / "a-symbol.json")).list_arguments()[0] == "data" and net._cached_graph == ()
     with pytest.raises(RuntimeError, match="Please first call"):
         net.export(str(tmp_path / "a"))
+
+
+def test_parameters_are_collected_beside_a_first_call(restless):
+    x, failed = mx.nd.ones((1, 2)), []
+    for _ in range(150):
+        net = nn.HybridLambda(lambda F, x: F.tanh(x))
+        for k in range(40):
+            setattr(net, f"note{k}", k)
+        net.hybridize()
+        both = threading.Barrier(2)
+
+        def collect(net=net, both=both):
+            both.wait()
+            try:
+                for _ in range(30):
+                    net.collect_params()
+                    repr(net)
+            except RuntimeError as e:
+                failed.append(e)
+
+        thread = threading.Thread(target=collect)
+        thread.start()
+        both.wait()
+        net(x)
+        thread.join()
+    assert not failed
+
+
+@pytest.mark.parametrize("active", [True, False])
+def test_a_block_may_be_hybridised_while_it_is_traced(active):
+    class Changes(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            self.hybridize(active)
+            return F.tanh(x) * 2
+
+    net = Changes()
+    net.hybridize()
+    for n in (1, 2, 1):
+        np.testing.assert_allclose(net(mx.nd.ones((n, 3))).asnumpy(), np.full((n, 3), 2 * np.tanh(1)), rtol=1e-6)
+    assert net._active is active
+
+
+@pytest.mark.parametrize("where", ["trace", "build"])
+def test_a_first_call_whose_graph_is_dropped_meanwhile(where, monkeypatch):
+    """As by `hybridize()` in a signal handler or in another thread, right before the graph is used."""
+    from mxcore.gluon.block import hybrid_block
+
+    net = nn.HybridSequential()
+    net.add(nn.Dense(3, in_units=2), nn.Dense(2, in_units=3))
+    net.initialize(mx.init.One())
+    net.hybridize()
+    plain = getattr(hybrid_block, where)
+
+    def dropped(block, *args):
+        if where == "build":
+            net.hybridize()
+        found = plain(block, *args)
+        net.hybridize()
+        return found
+
+    x = mx.nd.ones((1, 2))
+    with monkeypatch.context() as m:
+        m.setattr(hybrid_block, where, dropped)
+        assert net(x).asnumpy().tolist() == [[6, 6]]
+        assert where == "trace" or net._cached_op is None  # what was dropped is not kept
+    assert net(x).asnumpy().tolist() == [[6, 6]] and net._cached_op is not None
+
+
+def test_a_signal_handler_hybridizes_while_a_net_is_traced():
+    import signal
+
+    x = mx.nd.ones((4, 5))
+    before = signal.signal(signal.SIGALRM, lambda *a: net.hybridize())
+    try:
+        for _ in range(60):
+            net = nn.HybridSequential()
+            net.add(nn.Dense(8, in_units=5), nn.Dense(3, in_units=8))
+            net.initialize(mx.init.One())
+            net.hybridize()
+            signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0011)
+            found = net(x)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            assert found.asnumpy().tolist() == net(x).asnumpy().tolist() == [[40] * 3] * 4
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_formats_are_kept_beside_an_exported_graph(tmp_path):
+    """As GluonTS does, whose networks take and give nested lists."""
+
+    class Nested(HybridBlock):
+        def hybrid_forward(self, F, x, states):
+            return x + states[0], [states[1] * 2, [x - 1]]
+
+    net = Nested()
+    net.hybridize()
+    x, states = mx.nd.ones((2,)), [mx.nd.ones((2,)) * 2, mx.nd.ones((2,)) * 3]
+    assert net._in_format is None and net._cached_graph == ()
+    net(x, states)
+    net.export(str(tmp_path / "a"))
+    formats = json.loads(json.dumps({"in": net._in_format, "out": net._out_format}))
+    names = [i.name for i in net._cached_graph[0]]
+    again = SymbolBlock.imports(str(tmp_path / "a-symbol.json"), names)
+    again._in_format, again._out_format = formats["in"], formats["out"]
+    for _ in range(2):
+        a, (b, [c]) = again(x, states)
+        assert [v.asnumpy().tolist() for v in (a, b, c)] == [[3, 3], [6, 6], [0, 0]]
+        again.hybridize()
+    again = pickle.loads(pickle.dumps(again))
+    assert again._in_format == formats["in"] and again(x, states)[1][1][0].asnumpy().tolist() == [0, 0]
+    net._cached_graph = ()
+    assert net._out_format is None and net(x, states)[0].asnumpy().tolist() == [3, 3]
+    with pytest.raises(TypeError, match="the graph of Nested '.*' can be emptied, not be set"):
+        net._cached_graph = again._cached_graph
+    assert copy.deepcopy(net)._in_format == formats["in"]
+
+
+def test_formats_are_set_beside_a_backend(net, scaling):
+    """The graph that it has made is not given to it once more."""
+    x = mx.nd.array([[1, 2, 3], [4, 6, 8]])
+    plain = net(x).asnumpy()
+    net.hybridize(backend="scaling", by=3)
+    net(x)
+    net._in_format, net._out_format = net._in_format, net._out_format
+    np.testing.assert_allclose(net(x).asnumpy(), plain * 3, rtol=1e-5)
+    assert len(scaling) == 1

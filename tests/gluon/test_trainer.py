@@ -1,6 +1,7 @@
 """Trainer: steps, contexts, stores, stale gradients, states."""
 
 import gc
+import pickle
 import weakref
 
 import numpy as np
@@ -440,3 +441,44 @@ def test_replicas_take_the_states_of_one_file(tmp_path, monkeypatch):
     a, b = (u.states for u in trainer._updaters)
     assert len(read) == 1 and all(np.array_equal(a[i].asnumpy(), b[i].asnumpy()) for i in a)
     assert all(a[i] is not b[i] for i in a)
+
+
+CHANGES = {
+    "frozen": lambda net: setattr(net.bias, "grad_req", "null"),
+    "added up": lambda net: setattr(net.weight, "grad_req", "add"),
+    "initialised again": lambda net: net.initialize(mx.init.Constant(2), force_reinit=True),
+    "of another type": lambda net: net.cast("float64"),
+    "on another context": lambda net: net.collect_params().reset_ctx(mx.cpu(0)),
+    "set": lambda net: net.weight.set_data(mx.nd.ones((3, 2)) * 5),
+    "marked anew": lambda net: net.weight.data().attach_grad(),
+    "nothing": lambda net: None,
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_arrays_that_change_between_steps_are_found(what):
+    """As by a trainer that has never made a step before; without momentum it would be the same."""
+    found = []
+    for anew in (False, True):
+        net = dense()
+        trainer = Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+        for step in range(6):
+            if step == 3:
+                CHANGES[what](net)
+                if anew:
+                    trainer = Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+            with mx.autograd.record():
+                loss = (net(mx.nd.ones((2, 2), dtype=net.weight.dtype)) ** 2).sum()
+            loss.backward()
+            trainer.step(4, ignore_stale_grad=what == "marked anew")
+        found.append([p.data().asnumpy() for p in net.collect_params().values()])
+    for a, b in zip(*found):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_pickled_trainer_brings_no_gradients():
+    net = dense()
+    trainer = Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+    backward(net)
+    trainer.step(1)
+    assert trainer._known is not None and pickle.loads(pickle.dumps(trainer))._known is None

@@ -429,3 +429,17 @@ def test_default_root_follows_the_environment(monkeypatch, nowhere):
     for name, array in (("images-idx3", DIGITS), ("labels-idx1", np.arange(5, dtype="uint8"))):
         (folder / f"train-{name}-ubyte").write_bytes(idx(array))
     assert len(vision.MNIST()) == 5 and os.path.isdir(folder)
+
+
+def test_a_record_that_tells_of_too_many_labels_is_named(tmp_path):
+    import cv2
+
+    rec, idx = str(tmp_path / "a.rec"), str(tmp_path / "a.idx")
+    jpg = cv2.imencode(".jpg", np.zeros((20, 20, 3), np.uint8))[1].tobytes()
+    with mx.recordio.MXIndexedRecordIO(idx, rec, "w") as w:
+        w.write_idx(0, struct.pack("<IfQQ", 0, 1.0, 0, 0) + jpg)
+        w.write_idx(7, struct.pack("<IfQQ", 1_000_000, 0.0, 1, 0) + jpg)
+    with pytest.raises(mx.MXNetError, match=r"record 1 of .*a\.rec: unpack: the header tells of 1000000 labels"):
+        [*mx.gluon.data.vision.ImageRecordDataset(rec)]
+    with pytest.raises(mx.MXNetError, match=r"ImageIter: record 7 of .*a\.rec.*the header tells of 1000000 labels"):
+        [*mx.image.ImageIter(1, (3, 16, 16), path_imgrec=rec, path_imgidx=idx)]

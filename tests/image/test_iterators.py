@@ -1,5 +1,7 @@
 """Image iterators: sources, epochs, what subclasses override, errors that name the image."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -356,3 +358,21 @@ def test_labels_beyond_the_dtype(tmp_path):
         mx.image.ImageIter(1, (3, 4, 4), path_imglist=str(tmp_path / "l.lst"), path_root=str(tmp_path))
     with pytest.raises(ValueError, match=r"ImageIter: entry 1 of imglist is .*overflow"):
         mx.image.ImageIter(1, (3, 4, 4), imglist=[[-1e300, "a.jpg"]], path_root=str(tmp_path))
+
+
+@pytest.mark.parametrize("kind", ["ImageIter", "ImageDetIter", "ImageDataLoader", "ImageBboxDataLoader"])
+def test_names_in_lists_are_any_bytes(tmp_path, kind):
+    """As ``im2rec --list`` writes them of folders that have them."""
+    objects = "Det" in kind or "Bbox" in kind
+    label = b"2\t5\t1\t0.1\t0.1\t0.8\t0.8" if objects else b"3"
+    names = [b"caf\xe9.png", "café.png".encode(), b"\xff\x85 \xa0.png"]
+    for name in names:
+        (tmp_path / os.fsdecode(name)).write_bytes(FILES[0])
+    (tmp_path / "a.lst").write_bytes(b"".join(b"%d\t%s\t%s\r\n" % (i, label, n) for i, n in enumerate(names)))
+    (tmp_path / "b.lst").write_bytes(b"7\t%s\tcaf\xe9s.png\n" % label)
+    make = getattr(mx.image, kind, None) or getattr(mx.gluon.contrib.data.vision, kind)
+    images = [*make(1, SHAPE, path_imglist=str(tmp_path / "a.lst"), path_root=str(tmp_path))]
+    assert len(images) == 3
+    with pytest.raises(FileNotFoundError, match=r"caf\\udce9s\.png") as e:
+        next(iter(make(1, SHAPE, path_imglist=str(tmp_path / "b.lst"), path_root=str(tmp_path))))
+    assert str(e.value).isprintable()

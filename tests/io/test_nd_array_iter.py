@@ -163,3 +163,13 @@ def test_longer_arrays_are_cut_and_shorter_ones_refused():
 
 def test_the_number_of_examples_does_not_depend_on_the_rest():
     assert mx.io.NDArrayIter(np.arange(5), batch_size=3, last_batch_handle="discard").num_data == 5
+
+
+def test_memory_that_is_only_called_mapped_is_copied(tmp_path):
+    """NumPy keeps the class of a mapped file's array for what is computed from it."""
+    np.save(tmp_path / "a.npy", np.ones((8, 4)))
+    data = np.load(tmp_path / "a.npy", mmap_mode="r").astype("float32")
+    assert isinstance(data, np.memmap)
+    it = mx.io.NDArrayIter(data, batch_size=4)
+    data[:] = 7
+    assert (next(it).data[0].asnumpy() == 1).all()

@@ -2,6 +2,7 @@
 
 import resource
 import struct
+import zlib
 
 import cv2
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import mxcore as mx
 from mxcore.base import MXNetError
 from mxcore.limits import check_picture, picture_size
-from mxcore.limits.pictures import chunk_beyond, jpeg_scans
+from mxcore.limits.pictures import chunks, jpeg_scans
 
 WIDTH, HEIGHT = 30, 20
 SIZE = b"%d %d" % (WIDTH, HEIGHT)
@@ -210,12 +211,28 @@ def test_a_png_chunk_that_ends_behind_the_file_takes_no_memory(length):
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1 << 18  # KiB
 
 
+def _chunk(kind, body):
+    return struct.pack(">I4s", len(body), kind) + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
 def test_chunks_of_a_png_file():
     head = b"\x89PNG\r\n\x1a\n"
-    chunks = [
-        struct.pack(">I4s", len(body), kind) + body + bytes(4)
-        for kind, body in ((b"IHDR", bytes(13)), (b"IDAT", b""), (b"IEND", b""))
-    ]
-    assert chunk_beyond(head) is chunk_beyond(head + b"".join(chunks)) is chunk_beyond(head + chunks[0]) is None
-    assert chunk_beyond(head + b"".join(chunks) + b"\xff" * 8) is None  # what comes behind the end is not read
-    assert chunk_beyond(head + chunks[0] + b"\0\0\0\x05\n\xffAT1234") == ("\\n\\xffAT", 33, 5)
+    parts = [_chunk(kind, body) for kind, body in ((b"IHDR", bytes(13)), (b"IDAT", b""), (b"IEND", b""))]
+    found = [("IHDR", 8, 13), ("IDAT", 33, 0), ("IEND", 45, 0)]
+    assert (
+        [*chunks(head)] == [] and [*chunks(head + b"".join(parts))] == found and [*chunks(head + parts[0])] == found[:1]
+    )
+    assert [*chunks(head + b"".join(parts) + b"\xff" * 8)] == found  # what comes behind the end is not read
+    assert [*chunks(head + parts[0] + b"\0\0\0\x05\n\xffAT1234")][-1] == ("\\n\\xffAT", 33, 5)
+
+
+@pytest.mark.parametrize(("kind", "text"), [(b"zTXt", b"key\0\0"), (b"iTXt", b"key\0\1\0\0\0")])
+def test_packed_texts_of_a_png_file_are_counted(kind, text):
+    """Each of 8 KB takes a decoder 13 ms."""
+    done, whole = cv2.imencode(".png", np.full((HEIGHT, WIDTH, 3), 7, "u1"))
+    whole = whole.tobytes()
+    texts = [_chunk(kind, text + zlib.compress(b"%d" % i)) for i in range(65)]
+    assert done and (mx.image.imdecode(whole[:33] + b"".join(texts[1:]) + whole[33:]).asnumpy() == 7).all()
+    for data in (whole[:33] + b"".join(texts) + whole[33:], whole[:-12] + b"".join(texts) + whole[-12:]):
+        with pytest.raises(ValueError, match="more than 64 packed texts"):
+            mx.image.imdecode(data)

@@ -560,6 +560,22 @@ def test_damage_met_while_looking_for_records(damaged):
     it.close()
 
 
+@pytest.mark.parametrize("colour", [True, False], ids=["colour", "grey"])
+def test_pictures_of_floats_are_in_colour_or_grey_as_asked_for(tmp_path, colour):
+    image = np.random.RandomState(0).randint(0, 256, (2, 2, 3) if colour else (2, 2)).astype("float32")
+    path = write(tmp_path / "floats.rec", 1, codec.encode(image, ".pfm"), index=False)
+    assert codec.decode(codec.encode(image, ".pfm")).shape == image.shape
+    for flag, channels in ((1, 3), (0, 1)):
+        batch = ImageRecordIter(path_imgrec=path, data_shape=(channels, 2, 2), batch_size=1).next()
+        want = codec.decode(codec.encode(image.astype("uint8"), ".bmp"), flag).reshape(2, 2, channels)
+        if channels == 3:
+            want = want[..., ::-1]
+        assert (batch.data[0].asnumpy()[0].transpose(1, 2, 0) == want).all()
+    if not colour:
+        batch = mx.image.ImageIter(1, (3, 2, 2), path_imgrec=path, aug_list=[]).next()
+        assert (batch.data[0].asnumpy()[0] == image).all()
+
+
 def test_images_of_other_kinds_are_told(tmp_path):
     rec = tmp_path / "a.rec"
     with MXRecordIO(rec, "w") as record:

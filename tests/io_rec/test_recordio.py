@@ -1,5 +1,8 @@
 """`MXRecordIO` and `MXIndexedRecordIO`: files as MXNet writes and reads them, threads, forks, stores."""
 
+import errno
+import gc
+import io
 import os
 import pickle
 import shutil
@@ -14,7 +17,7 @@ from hypothesis import given, settings
 
 import mxcore as mx
 from mxcore.base import MXNetError
-from mxcore_io_rec import make_index
+from mxcore_io_rec import make_index, source
 from mxcore_io_rec.recordio import (
     IRHeader,
     MXIndexedRecordIO,
@@ -172,8 +175,9 @@ def test_wrong_use_is_told(tmp_path):
         writer.read()
     with pytest.raises(TypeError, match="holds bytes, not str"), MXRecordIO(tmp_path / "w.rec", "w") as writer:
         writer.write("text")
-    with pytest.raises(TypeError, match="named by a path"):
-        MXRecordIO(3, "r")
+    for name in (3, b"a.rec", ""):
+        with pytest.raises(TypeError, match="the name of a record file must be a non-empty string or a path, not "):
+            MXRecordIO(name, "r")
 
 
 @pytest.mark.parametrize("name", ["no.rec", "no/folder.rec"])
@@ -275,6 +279,73 @@ def test_a_forked_child_reads_on_its_own(tmp_path):
     assert in_child(lambda: (reader.read(), reader.read_idx(50), reader.read())) == (b"3", b"50", b"51")
     reader._lock.release()
     assert reader.read() == b"3"
+
+
+@pytest.mark.parametrize("look", [lambda file: file.size(), lambda file: file.read(0, 4)], ids=["size", "read"])
+@pytest.mark.parametrize("when", ["before", "in between"])
+def test_a_file_that_was_closed_while_it_is_looked_at_says_so(tmp_path, monkeypatch, look, when):
+    (tmp_path / "a").write_bytes(bytes(8))
+    file = source.LocalFile(str(tmp_path / "a"))
+    if when == "before":
+        file.close()
+    else:  # when the system has been given its number
+        fstat, own = os.fstat, file._file.fileno()
+
+        def gone(number):
+            if number == own:
+                raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+            return fstat(number)
+
+        monkeypatch.setattr(os, "fstat", gone)
+    with pytest.raises(MXNetError, match="closed while another thread read it"):
+        look(file)
+
+
+def test_a_writer_that_is_opened_again_completes_what_it_wrote(tmp_path):
+    """And does not put it in the place of what comes later, when its draft is collected."""
+    record = MXRecordIO(tmp_path / "a.rec", "w")
+    record.write(b"old")
+    record.open()
+    assert list(MXRecordIO(tmp_path / "a.rec", "r")) == [b"old"]
+    record.write(b"new")
+    record.close()
+    del record
+    gc.collect()
+    assert list(MXRecordIO(tmp_path / "a.rec", "r")) == [b"new"]
+
+
+@pytest.mark.parametrize("flag", ["w", "r"])
+def test_threads_wait_while_a_file_is_opened_again(tmp_path, monkeypatch, flag):
+    name = tmp_path / "a.idx", tmp_path / "a.rec"
+    with MXIndexedRecordIO(*name, "w") as record:
+        record.write_idx(1, b"first")
+    record, half, go = MXIndexedRecordIO(*name, flag), threading.Event(), threading.Event()
+    source = record._source if flag == "r" else None
+    begin = record._begin
+
+    def slowly():
+        half.set()
+        assert go.wait(10)
+        begin()
+
+    monkeypatch.setattr(record, "_begin", slowly)
+    resets = threading.Thread(target=record.reset)
+    resets.start()
+    assert half.wait(10)
+    found = []
+    if flag == "w":
+        other = threading.Thread(target=lambda: (record.write_idx(2, b"second"), record.close()))
+    else:
+        other = threading.Thread(target=lambda: found.extend((record.tell(), record.read_idx(1))))
+    other.start()
+    go.set()
+    resets.join()
+    other.join()
+    if flag == "w":
+        assert list(MXRecordIO(name[1], "r")) == [b"second"]
+    else:
+        assert found == [0, b"first"]
+        assert source.read(0, 1)  # which others may be reading by a key
 
 
 @needs_fork
@@ -434,3 +505,21 @@ def test_an_index_whose_name_no_file_can_have(name, flag, tmp_path):
         MXIndexedRecordIO(str(tmp_path / name), str(tmp_path / "a.rec"), flag)
     assert isinstance(caught.value, MXNetError)
     assert [p.name for p in tmp_path.iterdir()] == ["a.rec"]
+
+
+def test_records_that_were_read_are_read_however_their_file_closes(tmp_path, monkeypatch):
+    class Failing(io.FileIO):
+        def close(self):
+            super().close()
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    path = str(tmp_path / "a.rec")
+    with MXIndexedRecordIO(str(tmp_path / "a.idx"), path, "w") as writer:
+        writer.write_idx(3, b"abc")
+    monkeypatch.setattr(source, "open", lambda path, mode, buffering: Failing(path, mode), raising=False)
+    reader = MXIndexedRecordIO(str(tmp_path / "a.idx"), path, "r")
+    assert reader.read_idx(3) == b"abc"
+    reader.close()
+    file = source.LocalFile(path)
+    assert file.read(0, file.size())
+    file.__del__()

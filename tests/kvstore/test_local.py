@@ -355,3 +355,24 @@ def test_an_unknown_name_among_others_changes_nothing():
     with pytest.raises(KeyError, match="push of key 'c', which was not initialised"):
         kv.push(["c", "a", "b"], [mx.nd.ones(2)] * 3)
     assert calls == []
+
+
+@pytest.mark.parametrize("kind", ["local", "device"])
+def test_threads_get_their_own_sums(kind, monkeypatch):
+    """Between the push and the pull of a `pushpull` no other thread pushes."""
+    kv = mx.kv.create(kind)
+    kv.init("k", mx.nd.zeros(3))
+    others, real = [], type(kv)._pull
+    outs = [mx.nd.zeros(3), mx.nd.zeros(3)]
+
+    def disturbed(self, *args):
+        if not others:
+            others.append(threading.Thread(target=lambda: kv.pushpull("k", [mx.nd.ones(3) * 5] * 2, out=outs[1])))
+            others[0].start()
+            time.sleep(0.2)
+        return real(self, *args)
+
+    monkeypatch.setattr(type(kv), "_pull", disturbed)
+    kv.pushpull("k", [mx.nd.ones(3), mx.nd.ones(3) * 2], out=outs[0])
+    others[0].join()
+    assert [out.asnumpy().tolist() for out in outs] == [[3, 3, 3], [10, 10, 10]]

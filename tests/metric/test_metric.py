@@ -265,3 +265,16 @@ def test_custom_metrics_get_what_was_predicted():
     seen = []
     mx.metric.np(lambda label, pred: seen.append(pred.dtype) or 0.0).update([nd([1])], [nd([1]).astype("float16")])
     assert seen == [np.float16]
+
+
+@pytest.mark.parametrize(
+    "dtype, label, pred",
+    [("int8", [10, 100], [20, 120]), ("int32", [0, 0], [100000, 300000]), ("uint8", [20, 120], [0, 130])],
+)
+@pytest.mark.parametrize("name", ["mae", "mse", "rmse"])
+def test_errors_of_whole_numbers_do_not_overflow(name, dtype, label, pred):
+    metric = mx.metric.create(name)
+    metric.update([mx.nd.array(label, dtype=dtype)], [mx.nd.array(pred, dtype=dtype)])
+    d = np.array(label, "f8") - pred
+    want = {"mae": np.abs(d).mean(), "mse": (d * d).mean(), "rmse": (d * d).mean() ** 0.5}[name]
+    assert metric.get()[1] == pytest.approx(want, rel=1e-12)

@@ -302,3 +302,45 @@ def test_a_thread_that_looks_leaves_training_alone(other):
     alone, watched = trained(False), trained(True)
     for name, value in alone.items():
         np.testing.assert_allclose(watched[name].asnumpy(), value.asnumpy(), rtol=1e-5, err_msg=name)
+
+
+def test_modules_that_share_memory_take_turns():
+    large = bound()
+    small = mx.mod.Module(mlp())
+    small.bind([("data", (2, 5))], [("softmax_label", (2,))], shared_module=large)
+    done = threading.Event()
+    with large._object_lock:
+        other = threading.Thread(target=lambda: (small.predict(mx.nd.ones((2, 5))), done.set()))
+        other.start()
+        assert not done.wait(0.3)
+    other.join()
+    assert done.is_set()
+
+
+@pytest.mark.parametrize(
+    "change",
+    {
+        "reshape": lambda mod, _: mod.reshape([("data", (2, 5))], [("softmax_label", (2,))]),
+        "bind": lambda mod, _: mod.bind([("data", (2, 5))], [("softmax_label", (2,))], force_rebind=True),
+        "set_params": lambda mod, _: mod.set_params(*mod.get_params()),
+        "load_params": lambda mod, folder: mod.load_params(f"{folder}/m-0000.params"),
+        "save_checkpoint": lambda mod, folder: mod.save_checkpoint(f"{folder}/n", 0, True),
+        "init_optimizer": lambda mod, _: mod.init_optimizer(force_init=True),
+        "load_optimizer_states": lambda mod, folder: mod.load_optimizer_states(f"{folder}/m-0000.states"),
+        "forward": lambda mod, _: mod.forward(some_batch(), is_train=False),
+        "update": lambda mod, _: mod.update(),
+    }.items(),
+    ids=lambda named: named[0],
+)
+def test_what_changes_a_module_waits_for_its_batch(change, tmp_path):
+    """Another thread's batch, whose outputs would be those of the new shape, or of no network at all."""
+    mod, done = bound(), threading.Event()
+    mod.init_optimizer()
+    mod.forward_backward(some_batch())
+    mod.save_checkpoint(f"{tmp_path}/m", 0, True)
+    with mod._object_lock:
+        other = threading.Thread(target=lambda: (change[1](mod, tmp_path), done.set()))
+        other.start()
+        assert not done.wait(0.1)
+    other.join()
+    assert done.is_set()

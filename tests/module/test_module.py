@@ -730,3 +730,14 @@ def test_counts_of_updates_survive_on_another_context(tmp_path):
     file = str(tmp_path / "states")
     steps(mx.cpu(0), 3).save_optimizer_states(file, dump_optimizer=True)
     assert steps(mx.cpu(1), 1, file)._optimizer._all_index_update_counts == {1: {0: 4, 1: 4}}
+
+
+def test_an_input_may_be_called_as_a_gradient():
+    x, y = mx.sym.Variable("x"), mx.sym.Variable("grad of x")
+    mod = mx.mod.Module(mx.sym.make_loss(2 * x * y), ("x", "grad of x"), None)
+    mod.bind([("x", (2, 2)), ("grad of x", (2, 2))], inputs_need_grad=True)
+    mod.init_params()
+    mod.forward(mx.io.DataBatch([mx.nd.ones((2, 2)) * 3, mx.nd.ones((2, 2)) * 5]), is_train=True)
+    for _ in range(2):
+        mod.backward()
+        assert [g.asnumpy()[0, 0] for g in mod.get_input_grads()] == [10, 6]

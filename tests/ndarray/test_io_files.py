@@ -1,20 +1,24 @@
 """Files by path or URL: reading, replacing whole, and what is said when that fails."""
 
 import errno
+import io
 import os
+import re
 import stat
 import subprocess
 import sys
+import zipfile
 
 import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 import mxcore as mx
+from mxcore import _io_files
 from mxcore._io_files import local_path, open_read, open_write, reading, write_atomic
 from mxcore.base import MXNetError
 from mxcore.drafts import atomic_writer
-from mxcore.urls import is_url
+from mxcore.urls import is_url, store
 
 
 def content(path):
@@ -252,6 +256,44 @@ def test_what_is_no_file_name_is_told_by_its_argument(tmp_path, monkeypatch, nam
     assert os.listdir() == ["a.csv"]
 
 
+class Raises(os.PathLike):
+    def __fspath__(self):
+        raise RuntimeError("no name yet")
+
+
+class Number(os.PathLike):
+    def __fspath__(self):
+        return 5
+
+
+@pytest.mark.parametrize("name, said", [(Raises(), "RuntimeError: no name yet"), (Number(), "TypeError: .* not int")])
+def test_paths_of_own_classes_that_tell_no_name(name, said):
+    module = mx.mod.Module(mx.sym.Variable("x"), data_names=["x"], label_names=None)
+    for call in (
+        lambda: mx.nd.save(name, []),
+        lambda: mx.nd.load(name),
+        lambda: mx.npx.save(name, mx.np.ones(1)),
+        lambda: mx.npx.load(name),
+        lambda: mx.sym.Variable("x").save(name),
+        lambda: mx.sym.load(name),
+        lambda: mx.gluon.nn.Dense(1, in_units=1).load_parameters(name),
+        lambda: module.save_checkpoint(name, 0),
+        lambda: mx.profiler.set_config(filename=name),
+        lambda: mx.image.imread(name),
+        lambda: mx.nd._internal._cvimread(name),
+        lambda: mx.recordio.MXRecordIO(name, "r"),
+        lambda: mx.recordio.MXRecordIO(name, "w"),
+        lambda: mx.recordio.MXIndexedRecordIO(name, name, "r"),
+        lambda: mx.recordio.MXIndexedRecordIO(name, name, "w"),
+        lambda: mx.io.CSVIter(data_csv=name, data_shape=(1,), batch_size=1),
+        lambda: mx.io.LibSVMIter(data_libsvm=name, data_shape=(1,), batch_size=1),
+        lambda: mx.image.ImageIter(1, (3, 4, 4), path_imgrec=name),
+    ):
+        with pytest.raises(TypeError, match=f"must be .*a path, not {type(name).__name__}.* failed: {said}") as e:
+            call()
+        assert isinstance(e.value, MXNetError)
+
+
 def test_a_prefix_may_be_a_path(tmp_path):
     mx.model.save_checkpoint(tmp_path / "net", 1, mx.sym.Variable("x"), {"w": mx.nd.ones(2)}, {})
     assert list(mx.model.load_checkpoint(tmp_path / "net", 1)[1]) == ["w"]
@@ -271,7 +313,8 @@ def test_what_was_saved_under_np_shape_is_loaded_there_only(tmp_path):
     with mx.util.np_shape():
         mx.nd.save(path, [mx.nd.array(5), mx.nd.zeros((0, 3)), mx.nd.ones((2,))])
         assert [x.shape for x in mx.nd.load(path)] == [(), (0, 3), (2,)]
-    with pytest.raises(ValueError, match=r"shape \(\) was saved under np_shape .* use `with mx.util.np_shape\(\):`"):
+    words = r"an array of shape \(\) was saved under np_shape .* use `with mx.util.np_shape\(\):`"
+    with pytest.raises(ValueError, match=f"{re.escape(path)}: {words}"):
         mx.nd.load(path)
     for x in (mx.nd.array([[1.0, 2, 3]])[0:0], mx.nd.array([]), mx.nd.empty((0, 3))):  # legacy files hold empty arrays
         mx.nd.save(path, [x])
@@ -335,3 +378,34 @@ def test_a_file_that_is_written_to_while_it_is_read(tmp_path, word):
         with pytest.raises(MXNetError, match=r"a\.bin' was written to while it was read; read it again") as caught:
             read(over, complaint)
         assert isinstance(caught.value, OSError) and caught.value.__cause__ is complaint
+
+
+class _Failing(io.FileIO):
+    """A file on a disk that tells of trouble when it is closed, as those of networks may."""
+
+    def close(self):
+        super().close()
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def test_a_file_that_was_read_is_read_however_it_closes(tmp_path, monkeypatch):
+    path = str(tmp_path / "a.params")
+    mx.nd.save(path, {"x": mx.nd.ones((2,))})
+    monkeypatch.setattr(_io_files, "open", lambda name, mode: io.BufferedReader(_Failing(name, mode)), raising=False)
+    assert mx.nd.load(path)["x"].asnumpy().tolist() == [1, 1]
+    with pytest.raises(MXNetError, match="cannot read .*: what went wrong before") as e, reading(path):
+        raise PermissionError("what went wrong before")
+    assert isinstance(e.value, PermissionError)
+
+
+def test_an_archive_that_was_read_is_read_however_it_closes(tmp_path, monkeypatch):
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as z:
+        z.writestr("a.csv", "1,2\n")
+    fs, inner = store(f"zip://a.csv::{path}")
+    assert fs.cat_file(inner) == b"1,2\n"
+    failing = _Failing(path)
+    monkeypatch.setattr(fs._of, "close", failing.close)
+    fs.__del__()  # what it raises when the interpreter calls it is printed only
+    assert failing.closed
+    monkeypatch.undo()

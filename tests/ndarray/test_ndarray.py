@@ -5,6 +5,7 @@ import ctypes
 import os
 import pickle
 import sys
+import threading
 import warnings
 
 import numpy as np
@@ -13,8 +14,10 @@ import pytest
 import mxcore as mx
 from mxcore import nd
 from mxcore._core import tables
+from mxcore._core.engine import ThreadedEnginePerDevice, engine
 from mxcore.base import MXNetError
 from mxcore.ndarray import dlpack, operators
+from mxcore.testing.engines import use_engine
 
 
 def test_printing_is_mxnets():
@@ -284,6 +287,57 @@ def test_memory_offered_without_a_version_is_written_to():
         assert y.asnumpy()[1, 3] == 22
 
 
+@pytest.mark.parametrize(
+    "offer",
+    [
+        lambda x: np.from_dlpack(x),
+        lambda x: np.from_dlpack(x[1:]),
+        lambda x: nd.from_dlpack(x),
+        lambda x: np.from_dlpack(_Older(x)),
+        lambda x: nd.from_dlpack(x.to_dlpack_for_write()),
+    ],
+    ids=["numpy", "view", "mxcore", "older", "capsule"],
+)
+def test_who_takes_memory_writes_behind_those_who_read_it(offer):
+    x, seen, gate = nd.ones((3, 2)), [], threading.Event()
+    old = use_engine(ThreadedEnginePerDevice())
+    try:
+        engine.it.push(mx.cpu(), lambda: (gate.wait(20), seen.append(x._data.copy())), (x._st,), (), "reading")
+        threading.Timer(0.05, gate.set).start()
+        taken = offer(x)
+        if isinstance(taken, nd.NDArray) or taken.flags.writeable:  # by the older protocol NumPy only reads
+            taken[:] = 0
+        engine.it.drain()
+    finally:
+        gate.set()
+        use_engine(old)
+    assert seen[0].tolist() == [[1, 1]] * 3
+
+
+def test_who_takes_a_copy_or_what_is_read_only_waits_for_no_reader():
+    only = nd.from_numpy(np.frombuffer(np.ones(3, "float32").tobytes(), "float32"))
+    x, gate = nd.ones((3,)), threading.Event()
+    old = use_engine(ThreadedEnginePerDevice())
+    try:
+        engine.it.push(mx.cpu(), lambda: gate.wait(20), (x._st, only._st), (), "reading")
+        copied = x.__dlpack__(max_version=(1, 0), copy=True), np.from_dlpack(only)
+        assert not gate.is_set() and x._st.reads and copied[1].tolist() == [1, 1, 1]
+    finally:
+        gate.set()
+        engine.it.drain()
+        use_engine(old)
+
+
+def test_a_look_through_dlpack_is_no_write():
+    x = nd.array([2, 3])
+    x.attach_grad()
+    with mx.autograd.record():
+        y = x * x
+    assert np.from_dlpack(x).tolist() == [2, 3]
+    y.backward()
+    assert x.grad.asnumpy().tolist() == [4, 6]
+
+
 def test_read_only_memory_is_offered_as_such():
     x = nd.from_numpy(np.frombuffer(np.ones(3, "float32").tobytes(), "float32"))
     with pytest.raises(mx.MXNetError, match="to_dlpack_for_write: the array's memory is read-only"):
@@ -536,3 +590,13 @@ def test_parts_of_what_is_shared_can_be_shared_and_written(part):
     part(expected)[...] = 2
     assert np.array_equal(x.asnumpy(), expected) and np.array_equal(y.asnumpy(), part(expected))
     assert not whole.flags.writeable
+
+
+@pytest.mark.parametrize("stype", ["csr", "row_sparse"])
+def test_sparse_arrays_are_not_offered(stype):
+    x = nd.ones((2, 2)).tostype(stype)
+    for take in (lambda: x.to_dlpack_for_read(), lambda: x.to_dlpack_for_write(), lambda: np.from_dlpack(x)):
+        with pytest.raises(
+            (ValueError, BufferError), match=f"a {stype} array does not lie in one memory: offer x.tostype"
+        ):
+            take()

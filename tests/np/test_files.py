@@ -218,6 +218,39 @@ def test_bytes_that_the_checksum_does_not_fit(tmp_path, how):
         npx.load(str(tmp_path / "x.npz"))
 
 
+BROKEN = onp.array([0, 1, 2, 255, 0, 128], onp.uint8).view(onp.bool_).reshape(2, 3)
+
+
+@pytest.mark.parametrize("how", ["C", "F"])
+def test_a_damaged_byte_of_an_archive_is_no_broken_bool(tmp_path, how):
+    onp.savez(tmp_path / "x.npz", a=onp.asarray(BROKEN, order=how))
+    found = npx.load(str(tmp_path / "x.npz"))["a"]
+    assert found.asnumpy().view(onp.uint8).tolist() == [[0, 1, 1], [1, 0, 1]]
+    assert int(found.sum()) == 4
+
+
+def test_broken_bools_of_numpy_become_whole_ones():
+    old = BROKEN.view(onp.uint8).tolist()
+    written, picked, legacy = np.zeros((2, 3), dtype="bool"), np.zeros((2, 3), dtype="bool"), mx.nd.zeros((2, 3))
+    written[:], picked[np.array([0, 1])] = BROKEN, BROKEN
+    legacy = legacy.astype("bool")
+    legacy[:] = BROKEN
+    for x in (
+        mx.nd.array(BROKEN, dtype="bool"),
+        mx.nd.array(BROKEN.T, dtype="bool").T,
+        mx.nd.from_numpy(BROKEN, zero_copy=False),
+        np.array(BROKEN),
+        np.array(BROKEN, dtype="bool"),
+        np.array(BROKEN[1, 0]).reshape(1, 1),
+        written,
+        picked,
+        legacy,
+    ):
+        bits = x.asnumpy().view(onp.uint8)
+        assert bits.tolist() == ([[0, 1, 1], [1, 0, 1]] if x.size > 1 else [[1]])
+    assert BROKEN.view(onp.uint8).tolist() == old, "who gave them keeps them as they are"
+
+
 def test_columns_first_of_three_axes(tmp_path):
     a = onp.asfortranarray(onp.arange(60 * 70 * 80.0).reshape(60, 70, 80)).astype(">f8")
     onp.savez(tmp_path / "x.npz", a=a, wide=a[:1, :, :1], bit=onp.asfortranarray(a > 7))

@@ -247,3 +247,110 @@ def test_functions_with_own_gradients_take_and_give_arrays_of_this_face():
     host = x.asnumpy().astype("f8")
     s = 1 / (1 + onp.exp(-host))
     onp.testing.assert_allclose(x.grad.asnumpy(), 3 * (s + host * s * (1 - s)), rtol=1e-5)
+
+
+class _Reads(gluon.HybridBlock):
+    """Computes with a variable that is none of its parameters, beside one that is."""
+
+    def __init__(self, get):
+        super().__init__()
+        self.dense, self.get = nn.Dense(2, in_units=2), get
+
+    def forward(self, x):
+        return np.dot(self.dense(x), self.get()) * self.get().sum()
+
+
+def _as_attribute(block):
+    p = gluon.Parameter("own", shape=(2, 2))
+    p.initialize(mx.init.Constant(0.5))
+    block.own = p
+    return p.data, p.list_grad, p.set_data, lambda: p.initialize(mx.init.Constant(0.25), force_reinit=True)
+
+
+def _of_another_block(block):
+    other = nn.Dense(2, in_units=2, use_bias=False)
+    other.initialize(mx.init.Constant(0.5))
+    p = other.weight
+    return p.data, p.list_grad, p.set_data, lambda: p.cast("float32") or p.reset_ctx(mx.cpu(0))
+
+
+def _with_a_gradient(block):
+    x = np.full((2, 2), 0.5)
+    x.attach_grad()
+    return lambda: x, lambda: [x.grad], lambda v: x.__setitem__(slice(None), v), lambda: None
+
+
+def _frozen_at_first(block):
+    """Another block's, which learns later."""
+    data, grads, write, _ = _of_another_block(block)
+    p = block.frozen = data.__self__
+    p.grad_req = "null"
+    return (
+        data,
+        lambda: grads() if p.grad_req == "write" else [np.zeros(1)],
+        write,
+        lambda: setattr(p, "grad_req", "write"),
+    )
+
+
+def _without_a_gradient(block):
+    x = np.full((2, 2), 0.5)
+    return lambda: x, lambda: [x], lambda v: x.__setitem__(slice(None), v), lambda: None
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize(
+    "kind", [_frozen_at_first, _without_a_gradient, _as_attribute, _of_another_block, _with_a_gradient]
+)
+def test_variables_that_are_not_the_blocks_are_read_anew_and_get_gradients(kind, nested):
+    found = []
+    for hybrid in (False, True):
+        block = _Reads(lambda: get())
+        get, grads, write, replace = kind(block)
+        block.initialize(mx.init.Constant(0.1))
+        net = block
+        if nested:
+            net = nn.HybridSequential()
+            net.add(block)
+        if hybrid:
+            net.hybridize()
+        rows = []
+        for step in range(6):
+            x = np.array([[1.0, 2], [3, step]])
+            with autograd.record():
+                y = (net(x) ** 2).sum()
+            y.backward()
+            rows.append([y.item(), grads()[0].asnumpy(), block.dense.weight.grad().asnumpy(), net(x).asnumpy()])
+            if step == 2:
+                replace()
+            else:
+                write(get() * 1.5)
+        found.append(rows)
+    for eager, hybridised in zip(*found):
+        for a, b in zip(eager, hybridised):
+            onp.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+def test_a_graph_that_reads_another_blocks_parameter_is_exported_with_it(tmp_path):
+    other = nn.Dense(2, in_units=2, use_bias=False)
+    other.initialize(mx.init.Constant(0.5))
+    net = _Reads(other.weight.data)
+    net.initialize()
+    net.hybridize()
+    x = np.array([[1.0, 2]])
+    wanted = net(x)
+    net.export(str(tmp_path / "net"))
+    again = gluon.SymbolBlock.imports(str(tmp_path / "net-symbol.json"), ["data"], str(tmp_path / "net-0000.params"))
+    onp.testing.assert_allclose(again(x).asnumpy(), wanted.asnumpy(), rtol=1e-6)
+
+
+def test_what_the_graph_around_a_block_has_computed_is_to_be_an_argument():
+    scale = np.ones(2)
+    scale.attach_grad()
+    net = _Reads(lambda: around)
+    net.initialize()
+    net.hybridize()
+    with autograd.record():
+        around = np.stack([scale * 2, scale])
+        with pytest.raises(NotImplementedError, match="neither an argument nor a variable"):
+            net(np.ones((1, 2)))

@@ -330,3 +330,39 @@ def test_what_a_property_tells_is_checked(method, value, word, hybrid):
         with mx.autograd.record():
             y = net(x)
         y.backward()
+
+
+class Putting(mx.operator.CustomOp):
+    """Puts other arrays into its lists."""
+
+    def forward(self, is_train, req, in_data, out_data, aux):
+        out_data[0] = (in_data[0] * 2).tostype("row_sparse")
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        if out_data[0].asnumpy().max() > 50:
+            del in_grad[0]
+        else:
+            in_grad[0] = (out_grad[0] * 2).tostype("row_sparse")
+
+
+@mx.operator.register("test_putting")
+class PuttingProp(mx.operator.CustomOpProp):
+    def create_operator(self, *args):
+        return Putting()
+
+
+@pytest.mark.parametrize("hybridize", [True, False])
+def test_sparse_arrays_that_are_put_into_lists(hybridize):
+    net = mx.gluon.nn.HybridLambda(lambda F, x: F.Custom(x * 1, op_type="test_putting") + 0)
+    net.hybridize(hybridize)
+    x = mx.nd.array([[1, 2], [3, 4]])
+    x.attach_grad()
+    with mx.autograd.record():
+        y = net(x)
+    y.backward()
+    assert y.asnumpy().tolist() == [[2, 4], [6, 8]] and x.grad.asnumpy().tolist() == [[2, 2], [2, 2]]
+    x[:] = 30
+    with mx.autograd.record():
+        y = net(x)
+    with pytest.raises(mx.MXNetError, match="test_putting.*in_grad must stay a list of 1 arrays, it holds"):
+        y.backward()

@@ -24,6 +24,26 @@ def bytes_of(data):
 PNG = bytes_of(file_of(IMAGE))
 
 
+@pytest.mark.parametrize("colour", [True, False], ids=["colour", "grey"])
+@pytest.mark.parametrize("door", ["imdecode", "_cvimdecode", "imread", "nd.imdecode", "folder"])
+def test_pictures_of_floats_are_in_colour_or_grey_as_asked_for(colour, door, tmp_path):
+    image = IMAGE if colour else IMAGE[..., 0]
+    (tmp_path / "a").mkdir()
+    file = tmp_path / "a" / "b.png"  # OpenCV goes by what is in it
+    file.write_bytes(file_of(image.astype("float32"), ".pfm"))
+    raw = file.read_bytes()
+    doors = {
+        "imdecode": lambda flag: mx.image.imdecode(raw, flag=flag),
+        "_cvimdecode": lambda flag: J._cvimdecode(bytes_of(raw), flag=flag),
+        "imread": lambda flag: mx.image.imread(str(file), flag=flag),
+        "nd.imdecode": lambda flag: mx.nd.imdecode(raw, channels=3 if flag else 1).transpose((1, 2, 0)),
+        "folder": lambda flag: mx.gluon.data.vision.ImageFolderDataset(str(tmp_path), flag)[0][0],
+    }
+    assert np.array_equal(doors[door](1).asnumpy(), IMAGE if colour else image[..., None].repeat(3, 2))
+    grey = cv2.cvtColor(IMAGE, cv2.COLOR_RGB2GRAY) if colour else image
+    assert np.array_equal(doors[door](0).asnumpy(), grey[..., None])
+
+
 def test_decode():
     y = J._cvimdecode(PNG)
     assert y.dtype == np.uint8 and (y.asnumpy() == IMAGE).all()

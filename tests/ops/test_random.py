@@ -219,3 +219,37 @@ def test_random_values_take_the_dtype_of_out():
     out = mx.nd.zeros((3,), dtype="float64")
     assert mx.nd.random.uniform(out=out) is out and (out.asnumpy() != out.asnumpy().astype("float32")).any()
     assert mx.nd.random.randint(0, 5, out=mx.nd.zeros((2,), dtype="int64")).dtype.__name__ == "int64"
+
+
+def test_a_signal_handler_draws_keys_of_its_own():
+    """Right after the number of a key was looked up, too."""
+    from mxcore._core import rng
+
+    ctx, inside, busy = mx.cpu(), [], []
+    nested = type("Nested", (dict,), {"setdefault": lambda self, k, v: (look(), dict.setdefault(self, k, v))[1]})
+
+    def look():
+        if not busy:
+            busy.append(True)
+            inside.append(rng.next_key(ctx))
+            busy.clear()
+
+    before = rng.standing["counters"]
+    rng.standing["counters"] = nested(before)
+    try:
+        outside = [rng.next_key(ctx) for _ in range(4)]
+    finally:
+        rng.standing["counters"] = before
+    assert len(inside) == 4 and len({*outside, *inside}) == 8
+
+
+def test_keys_are_drawn_again_from_where_they_stood():
+    from mxcore.testing.keys import get_state, set_state
+
+    mx.random.seed(5)
+    mx.nd.random.uniform(shape=(2,))
+    saved = get_state()
+    first = [mx.nd.random.uniform(shape=(2,)).asnumpy().tolist() for _ in range(2)]
+    for _ in range(2):
+        set_state(saved)
+        assert [mx.nd.random.uniform(shape=(2,)).asnumpy().tolist() for _ in range(2)] == first

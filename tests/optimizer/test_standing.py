@@ -319,6 +319,22 @@ def test_threads_that_move_the_same_weights():
         assert w.asnumpy().min() == w.asnumpy().max() == 200
 
 
+@pytest.mark.parametrize("name", ["adam", "adadelta", "nadam"])
+def test_threads_that_share_an_updater_of_one_weight(name, in_threads):
+    def moved(threads):
+        update, w, g = mx.optimizer.get_updater(mx.optimizer.create(name)), mx.nd.zeros(3), mx.nd.ones(3)
+
+        def work():
+            for _ in range(120 // threads):
+                update(0, g, w)
+
+        in_threads(work, [()] * threads)
+        assert update.optimizer._index_update_count == {0: 120}
+        return w.asnumpy()
+
+    np.testing.assert_allclose(moved(4), moved(1), rtol=1e-6)
+
+
 def test_two_updaters_of_the_same_weights_in_threads():
     weights = [mx.nd.zeros((1000,)), mx.nd.zeros((40, 1000))]
 
@@ -474,7 +490,7 @@ def test_an_interrupt_among_numbers_leaves_none_behind(monkeypatch):
     """Of several calls some have the numbers of the step that did not happen: the next step gives all their own."""
     found = []
     for interrupted in (True, False):
-        update = mx.optimizer.get_updater(mx.optimizer.create("sgd", learning_rate=1.0))
+        update = mx.optimizer.get_updater(mx.optimizer.create("signum", learning_rate=1.0))
         weights, grads = ([mx.nd.ones((n,)) for n in (3, 4, 5)] for _ in range(2))
         for _ in range(2):
             update([0, 1, 2], grads, weights)
@@ -543,3 +559,77 @@ def test_a_parameter_that_lags_behind_has_the_rate_of_its_group():
     update([0, 1], grads, weights)
     np.testing.assert_allclose(weights[0].asnumpy(), -0.1, rtol=1e-6)
     np.testing.assert_allclose(weights[1].asnumpy(), -1.1, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("rule", "calls"), [("sgd", 1), ("nag", 1), ("adam", 1), ("signum", 4)])
+def test_weights_move_in_one_call_where_a_kernel_for_many_is_ready(rule, calls):
+    weights, steps = pairs(3)
+    rule = mx.optimizer.create(rule, learning_rate=0.1)
+    update = mx.optimizer.get_updater(rule)
+    cpu = mx.Context("cpu")  # others have queues
+    weights = [mx.nd.array(w, ctx=cpu) for w in weights]
+    for grads in steps:
+        update([*range(len(weights))], [mx.nd.array(g, ctx=cpu) for g in grads], weights)
+    [found] = update._standing.values()
+    assert len(found.calls) == calls
+    assert sorted(i for call in found.calls for i in call.places) == [*range(len(weights))]
+    assert all(not call.many or call.owner == "cpu_numba" for call in found.calls)
+
+
+def test_weights_of_several_types_and_rates_move_in_their_groups(served):
+    weights, steps = pairs(5)
+    weights = [w.astype(t) for w, t in zip(weights, ("float32", "float64", "float32", "float64"))]
+    steps = [[g.astype(w.dtype) for w, g in zip(weights, grads)] for grads in steps]
+    settings, mults = {"momentum": 0.9, "learning_rate": 0.2}, {0: 0.5, 3: 2.0}
+    found, _ = together("sgd", settings, weights, steps, mults=mults)
+    equal(alone("sgd", settings, weights, steps, mults=mults), found)
+    assert served[-1]
+
+
+def test_a_gradient_in_whose_memory_a_weight_lies():
+    """Weights that move together read gradients as they are, also where another weight has moved by then."""
+    n, found = 100_000, []
+    for together_ in (False, True):
+        whole = mx.nd.array(np.random.RandomState(0).randn(2 * n))
+        weights = [whole[:n], mx.nd.zeros((2 * n,))]
+        update = mx.optimizer.get_updater(mx.optimizer.SGD(learning_rate=0.5))
+        for grads in [[mx.nd.ones((n,)), mx.nd.ones((2 * n,))]] * 3 + [[mx.nd.ones((n,)), whole]]:
+            if together_:
+                update([0, 1], grads, weights)
+            else:
+                for i in (0, 1):
+                    update(i, grads[i], weights[i])
+        found.append([w.asnumpy() for w in weights])
+    for a, b in zip(*found):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("made", [lambda *args: 7, lambda *args: 1 / 0], ids=["no call", "raises"])
+@pytest.mark.parametrize("name", ["sgd_update", "multi_sgd_update"])
+def test_a_kernel_whose_binds_fails_is_named_and_called_as_ever(name, made):
+    """The step has been made by then."""
+    kernels = KernelSet("cpu")
+
+    def moves(k, p, outs, *arrays):
+        for out, w, g in zip(outs, arrays[::2], arrays[1::2]):
+            out[...] = w - g
+
+    moves.binds = made
+    for op in ("sgd_update", "multi_sgd_update"):
+        kernels.kernel(op, dtypes="f4", out=True, priority=1000)(moves if op == name else lambda *args: moves(*args))
+
+    class Plugin:
+        API_VERSION = 1
+        mxcore_kernels = staticmethod(hookimpl(lambda: {"cpu": kernels}))
+
+    cpu = mx.Context("cpu")
+    update = mx.optimizer.get_updater(mx.optimizer.create("sgd", learning_rate=1.0))
+    weights, grads = ([f((n,), ctx=cpu) for n in (3, 4)] for f in (mx.nd.zeros, mx.nd.ones))
+    manager.register(Plugin, "breaks")
+    try:
+        with pytest.warns(mx.base.MXNetWarning, match=rf"operator {name}: what the kernel of breaks .* it is called"):
+            update([0, 1], grads, weights)
+        update([0, 1], grads, weights)
+    finally:
+        manager.unregister("breaks")
+    assert [w.asnumpy().tolist() for w in weights] == [[-2.0] * 3, [-2.0] * 4]

@@ -414,3 +414,57 @@ def test_what_is_checked_before_states_are_saved_costs_no_memory():
 def test_texts_of_no_optimizer_are_refused(text):
     with pytest.raises(MXNetError, match="this is no optimizer"):
         config.load(text)
+
+
+@pytest.mark.parametrize("was, now", [("float16", "float32"), ("float32", "float16"), ("float32", "float64")])
+@pytest.mark.parametrize("multi_precision", [True, False])
+@pytest.mark.parametrize("name", ["sgd", "adam", "lamb", "rmsprop"])
+@pytest.mark.parametrize("several", [True, False])
+@pytest.mark.filterwarnings("ignore:.*sums float16:UserWarning")
+def test_states_of_weights_that_were_cast_since_are_refused(name, was, now, multi_precision, several):
+    kw = {"momentum": 0.9} if name == "sgd" else {}
+    update = mx.optimizer.get_updater(mx.optimizer.create(name, multi_precision=multi_precision, **kw))
+
+    def step(dtype):
+        index = [0, 1] if several else [0]
+        update(index, *([mx.nd.ones((3, 2), dtype=dtype) for _ in index] for _ in "gw"))
+
+    for _ in range(3):
+        step(was)
+    with pytest.raises(mx.MXNetError, match=rf"state of parameter 0 holds float.*which is {now} now; after cast"):
+        step(now)
+    step(was)
+
+
+class Keeping(mx.optimizer.SGD):
+    """Keeps numbers in arrays."""
+
+    def __init__(self, **kw):
+        super().__init__(**kw)
+        self.ema, self.scale, self.last, self.half = np.zeros(1), mx.nd.zeros((1,)), np.array(3), np.float16(0)
+
+
+def test_arrays_of_one_number_stay_arrays():
+    mx.optimizer.register(Keeping)
+    update = mx.optimizer.get_updater(Keeping(learning_rate=np.float32(0.5)))
+    update.optimizer.ema[0], update.optimizer.scale[:], update.optimizer.half = 0.25, 4, np.float16(1.5)
+    other = mx.optimizer.get_updater(Keeping())
+    other.set_states(update.get_states(dump_optimizer=True))
+    found = other.optimizer
+    assert type(found.ema) is np.ndarray and found.ema.tolist() == [0.25]
+    assert type(found.scale) is mx.nd.NDArray and found.scale.asnumpy().tolist() == [4]
+    assert type(found.last) is np.ndarray and found.last.tolist() == 3
+    assert found.half == 1.5 and type(found.lr) is float and found.lr == 0.5
+
+
+def test_arrays_of_mx_np_stay_so():
+    """MXNet writes the same names, and reads them."""
+    update = mx.optimizer.get_updater(mx.optimizer.SGD())
+    update.states = {0: mx.np.arange(3), 1: (mx.np.ones((2, 2)), mx.nd.ones((2,)))}
+    data = update.get_states()
+    assert b"mxnet.numpy" in data
+    other = mx.optimizer.get_updater(mx.optimizer.SGD())
+    other.set_states(data)
+    one, (two, three) = other.states[0], other.states[1]
+    assert [type(a) for a in (one, two, three)] == [mx.np.ndarray, mx.np.ndarray, mx.nd.NDArray]
+    assert one.tolist() == [0, 1, 2] and two.tolist() == [[1, 1], [1, 1]]

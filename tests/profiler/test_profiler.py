@@ -16,7 +16,7 @@ from mxcore import _scopes
 from mxcore._core import call
 from mxcore._core.state import state
 from mxcore.ndarray.operators import SHORT
-from mxcore.profiler import record
+from mxcore.profiler import control, record
 from mxcore.profiler.config import Config, config
 from mxcore.profiler.record import recorder
 
@@ -505,6 +505,101 @@ def test_continuous_dump_asked_for_late(tmp_path, trace):
         assert (tmp_path / "p.json").exists()
 
     trace(work)
+
+
+def test_a_finished_trace_is_not_replaced_by_what_was_being_written(tmp_path, trace, monkeypatch):
+    real, half, order = control.write_trace, threading.Event(), []
+
+    def slowly(*given):
+        name = threading.current_thread().name
+        if name == "mxcore-profiler-dump":
+            half.set()
+            time.sleep(0.2)
+        real(*given)
+        order.append(name)
+
+    monkeypatch.setattr(control, "write_trace", slowly)
+    profiler.set_config(filename=str(tmp_path / "p.json"), continuous_dump=True, dump_period=0.01)
+    profiler.set_state("run")
+    mx.nd.relu(mx.nd.ones(2))
+    assert half.wait(10)
+    mx.nd.tanh(mx.nd.ones(2))
+    profiler.dump()
+    time.sleep(0.1)
+    assert order[-1] == threading.current_thread().name and len(order) > 1
+    assert named(json.loads((tmp_path / "p.json").read_text())["traceEvents"], "tanh")
+
+
+def test_runs_leave_no_thread_that_writes(tmp_path, trace):
+    def writers():
+        return [t for t in threading.enumerate() if t.name == "mxcore-profiler-dump"]
+
+    profiler.set_config(filename=str(tmp_path / "p.json"), continuous_dump=True, dump_period=1000)
+    for switch in (profiler.stop, lambda: profiler.set_config(continuous_dump=False)):
+        profiler.set_config(continuous_dump=True)
+        profiler.start()
+        (thread,) = writers()
+        switch()
+        thread.join(10)
+        assert not writers()
+        profiler.stop()
+
+
+def test_a_trace_that_cannot_be_written_for_a_moment_is_written_later(tmp_path, trace):
+    folder, deadline = tmp_path / "away", time.monotonic() + 10
+    with pytest.warns(mx.base.MXNetWarning, match="cannot write .*; it is tried again"):
+        profiler.set_config(filename=str(folder / "p.json"), continuous_dump=True, dump_period=0.01)
+        profiler.set_state("run")
+        time.sleep(0.2)
+        folder.mkdir()
+        while not (folder / "p.json").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert (folder / "p.json").exists()
+
+
+@pytest.mark.parametrize(
+    "switch, thread",
+    [("run", "memory"), ("run", "dump"), ("resume", "memory"), ("set_config", "memory"), ("set_config", "dump")],
+)
+def test_without_room_for_a_thread_it_is_as_before(tmp_path, trace, monkeypatch, switch, thread):
+    """It says what to do, and the same call is right once there is room."""
+    start, late = threading.Thread.start, switch == "set_config"
+
+    def full(new):
+        if new.name == f"mxcore-profiler-{thread}":
+            raise RuntimeError("can't start new thread")
+        start(new)
+
+    def ours():
+        return {t.name for t in threading.enumerate() if "profiler" in t.name}
+
+    def shown():
+        return profiler.state(), recorder.on, vars(config).copy(), len(recorder.events), ours()
+
+    call = {
+        "run": lambda: profiler.set_state("run"),
+        "resume": profiler.resume,
+        "set_config": lambda: profiler.set_config(profile_memory=True, continuous_dump=True),
+    }[switch]
+    file, deadline = str(tmp_path / "p.json"), time.monotonic() + 10
+    while ours() and time.monotonic() < deadline:  # of another test
+        time.sleep(0.01)
+    profiler.set_config(filename=file, profile_memory=not late, continuous_dump=not late, dump_period=0.02)
+    if switch != "run":
+        profiler.set_state("run")
+    if switch == "resume":
+        profiler.pause()
+    before = shown()
+    with monkeypatch.context() as m:
+        m.setattr(threading.Thread, "start", full)
+        with pytest.raises(mx.MXNetError, match="^profiler: the thread that .* be started: .*; call set_config"):
+            call()
+    time.sleep(0.06)  # what had been started ends
+    assert shown() == before
+    mx.nd.relu(mx.nd.ones(2))
+    assert (len(recorder.events) > before[3]) is late
+    call()
+    assert ours() == {"mxcore-profiler-memory", "mxcore-profiler-dump"} and recorder.on
 
 
 def test_tables_have_the_columns_of_mxnet(trace):

@@ -214,3 +214,8 @@ def test_graphs_say_under_which_meaning_of_zero_they_were_made(b):
         assert S.load_json(new).infer_shape() == ([(0, 3)] * 2, [(0, 3)], [])
         assert S.load_json(old).infer_shape(b=(128, 3))[1] == [(128, 3)]  # 0 was unknown there
     assert S.load_json(old).infer_shape(b=(128, 3))[1] == [(128, 3)]
+
+
+def test_shapes_that_python_2_wrote():
+    x = S.Variable("x", __shape__="(2L, 3L)")
+    assert S.FullyConnected(x, num_hidden=4, no_bias=True, name="fc").infer_shape() == ([(2, 3), (4, 3)], [(2, 4)], [])

@@ -62,13 +62,17 @@ class OpContext:
         (:class:`mxcore.executor.keep.Keep`). None in all other calls.
     """
 
-    __slots__ = ("xp", "device", "ctx", "is_train", "wanted", "key", "shapes", "replaces", "keep", "_rng")
+    __slots__ = ("xp", "device", "ctx", "is_train", "wanted", "key", "shapes", "replaces", "keep", "_ends", "_rng")
 
-    def __init__(self, ctx: Context, is_train: bool, wanted: tuple[bool, ...] | None = None, key: Any = None) -> None:
+    def __init__(
+        self, ctx: Context, is_train: bool, wanted: tuple[bool, ...] | None = None, key: Any = None, ends: Any = None
+    ) -> None:
         device = ctx.device
         self.device, self.ctx, self.is_train, self.wanted, self.key = device, ctx, is_train, wanted, key
-        self.xp, self.replaces, self.keep = device.xp, False, None
-        self.shapes: Any = None
+        # Of the rule of a compiled block that is the last of a backward: where its inputs stand on the tape, and the
+        # gradients of variables so far. It may write those of variables to where they are wanted, and return that.
+        self._ends = ends
+        self.xp, self.replaces, self.keep, self.shapes = device.xp, False, None, None
         self._rng: Any = None
 
     @property
@@ -408,14 +412,17 @@ class BoundCall:
         return call
 
     def _several(self, k: OpContext, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], Any]:
-        fn, copy, specs = self.fn, k.device.copy, [*self.specs, *self.mutated]
+        fn, copy, specs, share = self.fn, k.device.copy, [*self.specs, *self.mutated], len(self.mutated) < 2
 
         def call() -> None:
-            for i, (v, out, spec) in enumerate(zip(listed(fn(k, p, *ins), len(specs)), outs, specs)):
+            values, states = listed(fn(k, p, *ins), len(specs)), () if share else outs[self.n_out :]
+            # All of them first: what one state becomes may lie where another one was.
+            values = [v if v is None else conform(k, v, spec, states, share) for v, spec in zip(values, specs)]
+            for i, (v, out) in enumerate(zip(values, outs)):
                 if v is None:
                     self._none(i, k, p)
                 elif out is not None and v is not out:
-                    copy(conform(k, v, spec, (), True), out)
+                    copy(v, out)
 
         return call
 

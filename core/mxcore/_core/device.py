@@ -33,8 +33,7 @@ def _naming(name: str, method: Any) -> Any:
         except MXNetError:
             raise
         except Exception as e:
-            told = explained(e)
-            if isinstance(told, MXNetError):
+            if isinstance(told := explained(e), MXNetError):
                 raise told from e
             raise error(
                 MemoryError if isinstance(e, MemoryError) else RuntimeError,
@@ -170,7 +169,12 @@ class Device:
         """
 
     def synchronize(self, index: int) -> None:
-        """Wait until all work queued on device `index` is done; raise what failed in it."""
+        """Wait until all work queued on device `index` is done; raise what failed in it.
+
+        By default for an event, where the device has events of its own.
+        """
+        if type(self).record is not Device.record:
+            self.finish(self.record(index))
 
     def empty_pinned(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
         """A new uninitialised NumPy array in memory that the system does not move, for a device that `pins`."""
@@ -182,7 +186,8 @@ class Device:
 
         Without events (None) the device is waited for here, in the caller's time.
         """
-        self.synchronize(index)
+        if type(self).synchronize is not Device.synchronize:
+            self.synchronize(index)
 
     def wait(self, index: int, event: Any) -> None:
         """Let what is launched on device `index` from now on wait for an event of this type; the caller goes on."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .._locks import writing
 from . import call as calls
 from . import tables, tape
 from .array import Array, Like, Storage, faces, fresh
@@ -76,8 +77,7 @@ def invoke(
                 key, pending, ctx = _key(op, p, inputs, ctx)
         except AttributeError:
             raise _no_array(op, p, inputs) from None
-        if cls is None:
-            cls = x.dense
+        cls = cls or x.dense
     else:
         pending, d, ctx = False, None, ctx or current_context()
         key = (p._key, ctx.device_type)
@@ -124,7 +124,10 @@ def invoke(
         if mode["record"]:
             tape.record(op, p, inputs, (result,))
         return result
-    return _invoke(bound, inputs, p, out, wanted, share, cls, ctx, pending)
+    # No other thread moves the same states meanwhile; users' code in a stateful operator may wait for other threads.
+    moved = [inputs[i] for i in p._sig.mutates] if op.mutates and not op.stateful else ()
+    args = bound, inputs, p, out, wanted, share, cls, ctx, pending
+    return writing(moved, _invoke, *args) if moved else _invoke(*args)
 
 
 def _key(op: Op, p: Params, inputs: Sequence[Any], ctx: Context) -> tuple[Any, bool, Context]:

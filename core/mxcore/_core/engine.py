@@ -20,11 +20,11 @@ from heapq import heappop, heappush
 from typing import Any
 
 from .._forks import at_fork
-from .._workers import Latch
+from .._workers import Latch, begin
 from . import rng
 from .array import Storage
 from .context import Context
-from .errors import error
+from .errors import MXNetError, error
 from .state import state
 
 __all__ = ["Task", "Engine", "NaiveEngine", "ThreadedEnginePerDevice", "engine"]
@@ -282,11 +282,15 @@ class ThreadedEnginePerDevice(Engine):
         key = ctx, run.__name__
         with self._lock:
             if key not in self._queues:
+                q = _Lane()
+                begin(  # where it cannot be started, the next push tries again
+                    threading.Thread(target=self._work, args=(ctx, q, run), name=f"mxcore-{ctx}", daemon=True),
+                    f"the engine's worker of {ctx}",
+                    "use fewer contexts, or MXNET_ENGINE_TYPE=NaiveEngine",
+                )
                 if not self._queues:
                     at_fork(before=self._before_fork, after_in_parent=lambda: self._gate.set(), first=True)
-                q = _Lane()
-                threading.Thread(target=self._work, args=(ctx, q, run), name=f"mxcore-{ctx}", daemon=True).start()
-                self._queues[key] = q  # where no thread can be started, the next push tries again
+                self._queues[key] = q
             return self._queues[key]
 
     def _work(self, ctx: Context, q: _Lane, run: Callable[[Task], None]) -> None:
@@ -312,7 +316,10 @@ class ThreadedEnginePerDevice(Engine):
         if hasattr(task.event, "add_done_callback"):
             task.event.add_done_callback(lambda future: self._over(task, future))
         elif task.event is not None:
-            self._queue(task.ctx, self._land).put(task)
+            try:
+                self._queue(task.ctx, self._land).put(task)
+            except MXNetError:  # no room for a thread: the next one may have it, and this one waits itself
+                self._land(task)
         else:
             self._done(task)
 

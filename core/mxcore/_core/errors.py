@@ -160,8 +160,7 @@ def explained(exc: BaseException) -> BaseException:
 
 def in_rule(exc: MXNetError, op: str) -> MXNetError:
     """An error of ours that a gradient rule raised, which names the operator of the rule."""
-    text = said(exc)
-    return exc if f"operator {op}" in text else error(type(exc), f"gradient of operator {op}: {text}")
+    return exc if f"operator {op}" in said(exc) else error(type(exc), f"gradient of operator {op}: {said(exc)}")
 
 
 def raise_in_op(

@@ -114,14 +114,12 @@ class GradPlan:
         )
 
     def _keep(self, inputs: Sequence[Any], outputs: Sequence[Any], p: Params) -> Any:
-        keep: list[Any] = []
-        versions: Any = []
-        states = p._sig.states
-        for i, (x, slot) in enumerate(zip(inputs, p._sig.slots)):
-            held = slot in self.keeps_inputs
-            keep.append(ruled(x) if held else Like(x) if slot in self.likes else None)
-            # Auxiliary states may be written in between, as by the backward of another call.
-            versions.append(x._st.version if held and i not in states else -1)
+        slots, states, held = p._sig.slots, p._sig.states, self.keeps_inputs
+        keep = [ruled(x) if s in held else Like(x) if s in self.likes else None for x, s in zip(inputs, slots)]
+        # Auxiliary states may be written in between, as by the backward of another call.
+        versions = [
+            x._st.version if s in held and i not in states else -1 for i, (x, s) in enumerate(zip(inputs, slots))
+        ]
         # Twins without a place on the tape: a node must not hold its own output.
         own = {j: ruled(outputs[j].twin()) for j in map(p._sig.out_at.get, self.keeps_outputs) if j is not None}
         return keep, own or None, versions if self.keeps_inputs else None

@@ -117,8 +117,10 @@ class Manager:
             elif (name, dist) not in self._tried and not self._attempt(point, dist, version):
                 return None
         known = {w for point, dist, _ in self._found for w in (point.name, dist)}.union(self.failed)
-        for name in sorted({*allowed} - known):
-            self.failed[name] = ("MXCORE_PLUGINS", error(KeyError, f"no plugin has this name{suggest(name, known)}"))
+        self.failed.update(
+            (name, ("MXCORE_PLUGINS", error(KeyError, f"no plugin has this name{suggest(name, known)}")))
+            for name in sorted({*allowed} - known)
+        )
         return known
 
     def _attempt(self, point: metadata.EntryPoint, dist: str, version: str) -> bool:
@@ -135,6 +137,8 @@ class Manager:
         except Unfinished:
             return False
         except BaseException as e:  # such as sys.exit() at import
+            if getattr(e, "again", False):  # something was short now, see `short`: the next use tries it again
+                raise
             if self.origin.get(name) != (dist, version):  # else another thread was faster
                 self.failed[key] = (f"{dist} {version}", caught(e))
                 if os.environ.get("MXCORE_STRICT_PLUGINS") == "1":
@@ -153,13 +157,15 @@ class Manager:
             it remains registered then.
         """
         name = name or str(getattr(plugin, "__name__", type(plugin).__name__))
-        hooks = [n for n in vars(hookspecs) if n.startswith("mxcore_")]
-        checked("plugin", API_VERSION, hooks, name, plugin)
+        checked("plugin", API_VERSION, [n for n in vars(hookspecs) if n.startswith("mxcore_")], name, plugin)
         marked = [(n, self.pm.parse_hookimpl_opts(plugin, n)) for n in dir(plugin)]
         fns = {o.get("specname") or n: getattr(plugin, n) for n, o in marked if o is not None}
         # Before anything is locked or entered: hooks may import and compute.
-        answers = {h: f() for h, f in fns.items() if h in (*_ONE_BY_ONE, "mxcore_kernels", *hookspecs.NAMED_HOOKS)}
-        answers = {h: [*found] if isinstance(found, Iterator) else found for h, found in answers.items()}
+        answers = {
+            h: [*found] if isinstance(found := f(), Iterator) else found
+            for h, f in fns.items()
+            if h in (*_ONE_BY_ONE, "mxcore_kernels", *hookspecs.NAMED_HOOKS)
+        }
         checked("answers", dist or name, name, answers)
         with tables.lock:
             if name in self.origin:

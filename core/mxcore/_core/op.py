@@ -189,7 +189,7 @@ class Op:
         #: What it was declared with, by the names of the arguments.
         self.declared = {**locals()}
         where = f"operator {name}"
-        self.name, self.aliases, self.body = name, tuple(aliases), body
+        self.name, self.aliases, self.body = name, tuple(aliases.split() if isinstance(aliases, str) else aliases), body
         #: Under which names it has kernels, and when those of another operator compute it.
         self.kernel_names: tuple[str, ...] = (name, *self.aliases, *(twin_of[0].kernel_names if twin_of else ()))
         self.twin_when = twin_of and twin_of[1]
@@ -409,7 +409,7 @@ def op(name: str, *aliases: str, **kw: Any) -> Callable[[Callable[..., Any]], Op
         two inputs of one shape; `labels`, `mxnet_outputs`: what MXNet calls its values; `precision_cast`: whether files
         leave it out; `written_as`: what files hold in its place; `together`: the operator that does for many weights
         what it does for one; `quantized`, `calibrates`: what it is over eight bits; `flops`: how much its products
-        compute; `helpers`: functions that its kernels want as well.
+        compute; `zeros_stay`: whether sparse values stay sparse; `helpers`: functions that its kernels want as well.
     **kw : Param
         Every other keyword is a parameter of the operator.
 
@@ -429,4 +429,10 @@ def op(name: str, *aliases: str, **kw: Any) -> Callable[[Callable[..., Any]], Op
         if not isinstance(v, Param):
             near = suggest(k, [*_OPTIONS, *FACETS]) or f", such as {k}=Float(2.0)"
             raise error(TypeError, f"operator {name}: {k}={v!r} is neither an option nor a parameter declaration{near}")
-    return lambda body: Op(name, body, params=params, aliases=(*aliases, *options.pop("aliases", ())), **options)
+    return lambda body: Op(
+        name,
+        body,
+        params=params,
+        aliases=(*aliases, *(a.split() if isinstance(a := options.pop("aliases", ()), str) else a)),
+        **options,
+    )

@@ -208,6 +208,9 @@ class Params:
             )
         object.__setattr__(self, name, value)
 
+    def __delattr__(self, name: str) -> None:
+        self.__setattr__(name, None)  # which says why not
+
 
 class Parser:
     """Reads an operator's keyword arguments into :class:`Params`, with a bounded cache keyed on type and value."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any
 
+from .._locks import writing
 from .array import Array, Like, Storage, ruled
 from .call import OpContext
 from .errors import MXNetError, MXNetWarning, error, in_rule, raise_in_op
@@ -19,7 +20,7 @@ from .op import Op
 from .params import Params
 from .state import state
 from .tape import Freed, Leaf, TapeNode, record, serials
-from .transfer import assign, meets, together
+from .transfer import assign, check_writable, meets, together
 
 __all__ = ["backward", "fitting"]
 
@@ -80,18 +81,19 @@ def backward(
     was = mode["record"], mode["train"], mode["in_backward"]
     mode["record"], mode["train"], mode["in_backward"] = create_graph, train_mode, True
     try:
-        leaves, own, dropped = _run(entries, grads, goal, create_graph, retain_graph or create_graph)
+        leaves, own, dropped = _run(
+            *(entries, grads, goal, create_graph, retain_graph or create_graph),
+            direct=head_grads is None and goal is None and not create_graph,
+        )
         if goal is not None:
             return goal.gradients(leaves, own)
         mode["record"] = False
         for leaf, g in (leaves if head_grads is None or len(leaves) == 1 else _sheltered(leaves, grads)).items():
-            if leaf.req != "add":
-                _write(leaf, g, leaf in own)
-                continue
-            with leaf.lock:
-                _write(leaf, g)
-        if dropped:
-            _write_zeros(dropped, leaves)
+            if g is leaf.grad and leaf.req != "add":  # it was written there
+                leaf.fresh = True
+            else:  # other threads may write there, too, whatever variable it is the gradient of
+                writing(leaf.grad, _write, leaf, g, leaf in own and leaf.req != "add")
+        _write_zeros(dropped, leaves)
         return None
     finally:
         mode["record"], mode["train"], mode["in_backward"] = was
@@ -207,13 +209,14 @@ class _Goal:
 
 
 def _run(
-    entries: Sequence[Any], grads: Sequence[Any], goal: _Goal | None, create_graph: bool, retain: bool
+    entries: Sequence[Any], grads: Sequence[Any], goal: _Goal | None, create_graph: bool, retain: bool, direct: bool
 ) -> tuple[dict[Leaf, Any], set[Leaf], list[Any]]:
     """Carry gradients from entries to the leaves.
 
     Nodes wait in a heap, latest first, until all gradients of their outputs have arrived; what they kept is dropped as
     soon as they have run, so that memory shrinks on the way. Returns the gradients of the leaves, the leaves whose
-    gradient nobody else has, and the nodes and leaves that a rule gave no gradient to.
+    gradient nobody else has, and the nodes and leaves that a rule gave no gradient to. Where it is `direct`, no
+    head's gradient was given, which might lie where others are to be written.
     """
     F = eager
     leaves: dict[Leaf, Any] = {}
@@ -229,11 +232,16 @@ def _run(
                 continue
             n, i = e
             if g is None:
-                dropped.append(n)
+                dropped.append(_constant(n, node.serial) or n)  # rules leave out what was freed, too
             elif n.plan is None:
                 if n not in leaves and n.flows:
                     leaves[n] = g
-                    if (n.large or goal is not None) and not create_graph and _made(g, plan, grads, dys, ins, outs):
+                    if (
+                        (n.large or goal is not None)
+                        and g is not n.grad
+                        and not create_graph
+                        and _made(g, plan, grads, dys, ins, outs)
+                    ):
                         own.add(n)
                 else:
                     _add_to_leaf(leaves, own, n, g, node)
@@ -260,7 +268,9 @@ def _run(
                         _rewritten(node)
                         break
             if create_graph or not plan.short or not node.live:
-                entries, grads = _step(node, F, dys, goal, create_graph)
+                entries, grads = _step(
+                    node, F, dys, goal, create_graph, (entries, leaves) if direct and not queue else None
+                )
             else:
                 grads = plan.call(plan.rule, F, node.params, None, dys, ins, outs)
                 if grads.__class__ is not tuple or len(grads) != plan.n_in:
@@ -310,7 +320,7 @@ def _made(
 
 
 def _step(
-    n: TapeNode, F: Any, dys: list[Any], goal: _Goal | None, create_graph: bool
+    n: TapeNode, F: Any, dys: list[Any], goal: _Goal | None, create_graph: bool, ends: Any
 ) -> tuple[Sequence[Any], Sequence[Any]]:
     """Where gradients go from one node, and which, in the general case."""
     op, p, call, entries = n.op, n.params, n.call, n.inputs
@@ -334,7 +344,7 @@ def _step(
     else:
         k, saved = call
         dys = [F.roles["zero gradient"](n.specs[i]) if g is None and not op.gives else g for i, g in enumerate(dys)]
-        found = op.backward_rule(OpContext(k.ctx, k.is_train, needs), p, saved, dys, keep, own)
+        found = op.backward_rule(OpContext(k.ctx, k.is_train, needs, ends=ends), p, saved, dys, keep, own)
     if plan.checked:
         found = fitting(plan, p, found, keep, needs)
     if create_graph and op.backward_rule is not None:  # a gradient of this gradient must be an error, not a zero
@@ -414,6 +424,7 @@ def _write(leaf: Leaf, g: Any, own: bool = False) -> None:
         g = eager.roles["sum of gradients"](grad, g)
     elif a.write is None and b.write is None and not b.reads and g.stype == grad.stype == "default":
         device = b.ctx._device or b.ctx.device
+        check_writable(grad, "a variable's gradient")
         b.version += 1  # first: an interrupt may come behind the write
         if own and leaf.large and not b.views and device.owns(x) and device.owns(y):
             grad._data = x

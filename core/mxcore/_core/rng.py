@@ -7,6 +7,7 @@ the key (:mod:`mxcore.philox`), so a recomputation with the same key sees the sa
 from __future__ import annotations
 
 import threading
+from itertools import count
 from typing import Any
 
 from .context import Context
@@ -16,7 +17,7 @@ __all__ = ["lock", "next_key", "seed", "standing"]
 
 #: Held by whoever draws or seeds, also in a signal handler meanwhile; a forked child gets a new one.
 lock = threading.RLock()
-#: Seed of all contexts; seeds of single ones; how many keys each has drawn.
+#: Seed of all contexts; seeds of single ones; for each the numbers of its keys, which no signal handler gets twice.
 standing: dict[str, Any] = {"seed": 0, "seeds": {}, "counters": {}}
 
 
@@ -27,7 +28,7 @@ def seed(value: int, ctx: Context | None = None) -> None:
         if ctx is None:
             standing.update(seed=value, seeds={}, counters={})
         else:
-            standing["seeds"][ctx], standing["counters"][ctx] = value, -1
+            standing["seeds"][ctx], standing["counters"][ctx] = value, count()
 
 
 def next_key(ctx: Context) -> tuple[int, int, int]:
@@ -36,8 +37,7 @@ def next_key(ctx: Context) -> tuple[int, int, int]:
         key = state.keys.pop(0)
     else:
         with lock:
-            counters = standing["counters"]
-            n = counters[ctx] = counters.get(ctx, -1) + 1
+            n = next(standing["counters"].setdefault(ctx, count()))
             own = standing["seeds"].get(ctx)
             # A seed given to one context alone must give the same numbers on every context, as in MXNet.
             key = (standing["seed"], ctx.device_id, n) if own is None else (own, 0, n)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from .._importing import Unfinished, whole
 from .context import HINTS, TYPE_IDS, Context, reset_devices
 from .device import Device
-from .errors import REFERENCE, MXNetError, caught, error, in_a_line, suggest, warn
+from .errors import REFERENCE, caught, error, in_a_line, suggest, warn
 from .kernels import Kernel, KernelSet, Spec
 from .op import Op
 from .plugins import place, plugins, why
@@ -110,8 +110,7 @@ class Table(Generic[T]):
     def entries(self) -> dict[Any, T]:
         """All by their names, in this order, after loading plugins; a copy, as others may come or go."""
         plugins.load()
-        found = dict(self.items)
-        return {name: found[name] for name in sorted(found)}
+        return dict(sorted(dict(self.items).items()))
 
     def names(self) -> list[str]:
         return [*self.entries()]
@@ -272,7 +271,8 @@ class KernelTable:
                         self.pending[device].remove((target, owner))
             except Unfinished:
                 continue
-            except MXNetError as e:  # one plugin's kernels must not take the reference bodies away
+            # One plugin's kernels must not take the reference bodies away; what was only short now is raised.
+            except (ImportError, TypeError) as e:
                 broken.setdefault(target, in_a_line(e))
                 failed.add((target, owner))
                 told.append(f"{e}; reference bodies are used instead")
@@ -317,7 +317,8 @@ class KernelTable:
                     f"operator {op.name} first; "
                     f"those of {a.owner} are used (MXCORE_KERNEL_ORDER overrules, `mxcore plugins` lists all)"
                 )
-        return ranked.setdefault(key, found)
+        # Operators of programs go with these.
+        return ranked.setdefault(key, found) if ops.items.get(str.__str__(op.name)) is op else found
 
     def fitting(self, op: Op, device: Device, p: Params, specs: Sequence[Spec]) -> Iterator[Kernel]:
         """The kernels that may run on inputs like these, best first."""

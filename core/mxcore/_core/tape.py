@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import itertools
 import operator
-import threading
 from collections.abc import Sequence
 from typing import Any
 
-from .._forks import at_fork
 from .array import Array, Like
 from .errors import error
 from .gradplan import GradPlan, plan_of
@@ -30,19 +28,14 @@ _entry = operator.attrgetter("_entry")
 _NOTHING: Any = ((), None, None)
 
 
-#: Held by who adds to a gradient: threads may share a variable. In a forked child nobody holds one.
-_locks: list[Any] = [threading.RLock() for _ in range(64)]
-at_fork(after_in_child=lambda: [lock._at_fork_reinit() for lock in _locks])
-
-
 class Leaf:
     """A variable that gradients end in: its gradient array and how to write it ('write', 'add', 'null')."""
 
-    __slots__ = ("grad", "req", "flows", "fresh", "lock", "large")
+    __slots__ = ("grad", "req", "flows", "fresh", "large")
     op, plan, live = None, None, True
 
     def __init__(self, grad: Array | None, req: str) -> None:
-        self.grad, self.req, self.flows, self.lock = grad, req, req != "null", _locks[next(serials) % len(_locks)]
+        self.grad, self.req, self.flows = grad, req, req != "null"
         #: Whether it pays to hand a buffer over to it instead of copying: a copy on a device with a queue is a launch.
         self.large = grad is not None and (
             grad.stype != "default" or grad._data.nbytes >= 1 << 16 or grad._st.ctx.device.async_

@@ -64,8 +64,15 @@ def _zoo(name: str, shape: tuple[int, ...], train: bool, ctx: Context) -> None:
     _run(net, shape, train, ctx)
 
 
-def _run(net: Any, shape: tuple[int, ...], train: bool, ctx: Context, *optimizers: tuple[str, dict[str, Any]]) -> None:
-    """Inference, and a training step with each optimizer."""
+def _run(
+    net: Any,
+    shape: tuple[int, ...],
+    train: bool,
+    ctx: Context,
+    *optimizers: tuple[str, dict[str, Any]],
+    hybrid: bool = True,
+) -> None:
+    """Inference, and two training steps with each optimizer: what stands after the first runs in the second."""
     from .. import autograd, gluon
     from ..ndarray import ones, zeros
 
@@ -74,12 +81,14 @@ def _run(net: Any, shape: tuple[int, ...], train: bool, ctx: Context, *optimizer
     if not train:
         return
     loss = gluon.loss.SoftmaxCrossEntropyLoss()
+    loss.hybridize(hybrid)
     for optimizer, options in optimizers or (("sgd", {"momentum": 0.9, "wd": 1e-4}),):
         trainer = gluon.Trainer(net.collect_params(), optimizer, {"learning_rate": 0.0, **options})
-        with autograd.record():
-            found = loss(net(data), label)
-        found.backward()
-        trainer.step(shape[0])
+        for _ in range(2):
+            with autograd.record():
+                found = loss(net(data), label)
+            found.backward()
+            trainer.step(shape[0])
     for p in net.collect_params().values():
         p.data(ctx).wait_to_read()
 
@@ -124,7 +133,7 @@ def _images(ctx: Context) -> None:
     )
     for hybrid in (False, True):
         net.hybridize(hybrid)
-        _run(net, (64, 3, 32, 32), True, ctx, *optimizers)
+        _run(net, (64, 3, 32, 32), True, ctx, *optimizers, hybrid=hybrid)
     for shape in ((1, 16, 16, 32), (9, 64, 64, 32)):  # of few places, and of many
         net = nn.HybridSequential()
         net.add(nn.Conv2D(32, 3, padding=1, in_channels=32, layout="NHWC"), nn.GlobalAvgPool2D(layout="NHWC"))
@@ -146,7 +155,7 @@ def _module(ctx: Context) -> None:
     body = symbol.Activation(symbol.FullyConnected(symbol.Flatten(body), num_hidden=500), act_type="tanh")
     body = symbol.SoftmaxOutput(symbol.FullyConnected(body, num_hidden=10), name="softmax")
     mod = module.Module(body, context=ctx)
-    data = mx_io.NDArrayIter(ones((64, 1, 28, 28)), zeros((64,)), 64)
+    data = mx_io.NDArrayIter(ones((128, 1, 28, 28)), zeros((128,)), 64)
     mod.fit(
         data,
         eval_data=data,

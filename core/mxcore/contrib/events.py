@@ -99,7 +99,7 @@ class EventWriter:
         name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{next(_serial)}"
         self.path = child(self.logdir, name)
         self._lock = fork_safe_lock()
-        self._file = open_write(self.path)
+        self._file = open_write(self.path, buffered=False)  # a buffer would keep the rest of what failed
         self._write(_event(version="brain.Event:2"))
 
     def _write(self, event: bytes) -> None:
@@ -108,8 +108,31 @@ class EventWriter:
         with self._lock, explained(self.path, "write", foreign=is_url(self.path)):
             if self._file.closed:
                 raise error(ValueError, f"{self.path!r} is closed; make another EventWriter")
-            self._file.write(record)
-            self._file.flush()
+            begin = self._file.tell()
+            try:
+                rest = memoryview(record)
+                while rest:
+                    rest = rest[self._file.write(rest) or len(rest) :]
+                self._file.flush()
+            except BaseException as problem:
+                try:
+                    self._take_back(begin)
+                except Exception as e:
+                    if not isinstance(problem, Exception):
+                        raise problem from None  # Ctrl-C
+                    raise error(
+                        OSError,
+                        f"cannot write {self.path!r}: {problem}; nor can a part of the record that may be there be "
+                        f"taken back ({e}), so the file may be readable up to byte {begin} only; make another "
+                        "EventWriter",
+                    ) from problem
+                raise
+
+    def _take_back(self, begin: int) -> None:
+        """Cut the file where a record began that could not be written whole: none behind it could be read."""
+        if self._file.tell() != begin:
+            self._file.seek(begin)
+            self._file.truncate()
 
     def add_scalar(self, tag: str, value: Any, step: int = 0) -> None:
         """Write a number under a name.
@@ -136,7 +159,8 @@ class EventWriter:
 
     def close(self) -> None:
         """End the file."""
-        with explained(self.path, "write", foreign=is_url(self.path)):
+        # Who writes is done by then: the number of a file that is closed may be another file's at once.
+        with self._lock, explained(self.path, "write", foreign=is_url(self.path)):
             self._file.close()
 
     def __enter__(self) -> EventWriter:

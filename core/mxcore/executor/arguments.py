@@ -25,6 +25,7 @@ from .program import infer_all
 __all__ = [
     "as_lowered",
     "overlapping",
+    "scattered",
     "from_buffer",
     "groups_of",
     "listed",
@@ -79,6 +80,12 @@ def listed(
                 ValueError, f"bind: {what} '{n}' lives on {a.context}, the executor on {' or '.join(map(str, at(n)))}"
             )
     return arrays
+
+
+def scattered(named: Mapping[Any, Any]) -> set[Any]:
+    """The arrays whose elements do not lie one behind the other in C order, by name, as those of DLPack may."""
+    dense = [(n, a._data) for n, a in named.items() if a.stype == "default"]
+    return {n for n, d in dense if not getattr(getattr(d, "flags", None), "c_contiguous", True)}
 
 
 def overlapping(named: Mapping[Any, Any], others: Iterable[Any]) -> set[Any]:
@@ -214,7 +221,8 @@ def simple_arrays(
         with naming_memory(f"{_LABELS[label]} '{n.name}'"):
             if shared_buffer is None or stype != "default" or label == "aux" or n.name in shared_names:
                 return nd_zeros(shape, ctx=where, dtype=dtype, stype=stype)
-            return from_buffer(shared_buffer, ("grad of " if label == "grad" else "") + n.name, shape, dtype, where)
+            key = (label, n.name) if label == "grad" else n.name  # an input may have any name
+            return from_buffer(shared_buffer, key, shape, dtype, where)
 
     old_args, old_grads, old_aux = (
         ({}, {}, {}) if shared_exec is None else (shared_exec.arg_dict, shared_exec.grad_dict, shared_exec.aux_dict)
@@ -245,7 +253,7 @@ def naming_memory(what: str) -> Iterator[None]:
 
 
 def from_buffer(
-    buffer: dict[str, Any], name: str, shape: tuple[int, ...], dtype: Any, ctx: Context, fill: bool = True
+    buffer: dict[Any, Any], name: Any, shape: tuple[int, ...], dtype: Any, ctx: Context, fill: bool = True
 ) -> Any:
     """A view of a shared array, which is made anew if it is too small, of zeros unless `fill` is false."""
     size = int(np.prod(shape, dtype=np.int64))

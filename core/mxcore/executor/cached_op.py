@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 from .._core import tables, tape
@@ -18,8 +20,8 @@ from .._core.graph import Graph, topo
 from .._core.op import Op
 from .._core.params import Parser
 from .._core.state import state
-from .._core.transfer import check_writable
-from .._locks import fork_safe_lock
+from .._core.transfer import apart, assign, check_writable, overlaps, wrap
+from .._locks import fork_safe_lock, writing
 from ..ndarray import NDArray, op, zeros
 from ..ops.control.interpret import interpret
 from ..ops.control.states import inner_states
@@ -294,6 +296,10 @@ class _Gone:
     shape = dtype = None
 
 
+def _nothing() -> None:
+    return None
+
+
 _GONE = _Gone()
 _NONE: frozenset[int] = frozenset()
 
@@ -338,11 +344,15 @@ class _Signature:
         #: Inputs that the first part writes to, and together with them the auxiliary states, which training may move.
         self.written = [i for slot, i in self.slots if slot in program.written[0]]
         self.mutated = [i for _, i in self.slots if names[i] in owner._aux or i in self.written]
+        #: Those that a call does write to.
+        self.moves = [i for i in self.mutated if train or i in self.written]
         #: What a call cannot be repeated with once it was written to; states that training moves are not read then.
         self.steady = [i for i in range(len(names)) if not train or i not in self.mutated]
         #: For each part the heads that are asked for, with shape and dtype of what can be made before it runs.
         self.heads = self._made(range(program.n_first)), self._made(compiled.grads)
         self.head_grads = [(program.variables[n], i) for i, n in enumerate(compiled.head_grads) if n is not None]
+        #: Of each gradient the array that it may be written to at once, as far as its own kind decides it.
+        self.lasting: list[Callable[[], Any]] = [_nothing] * len(self.wrt or ())
         self.memories: dict[Room, _Memory] = {}
         self.rooms = owner._rooms.setdefault(ctx, Rooms(ctx))
         self.rooms.tidy()
@@ -369,8 +379,16 @@ class _Signature:
                 self.datas[i] = d
         return True
 
-    def call(self, owner: CachedOp, args: Sequence[Any], datas: Sequence[Any]) -> list[Any]:
-        """Run the first part on new output arrays."""
+    def call(
+        self, owner: CachedOp, args: Sequence[Any], datas: Sequence[Any], places: dict[int, Any] | None = None
+    ) -> list[Any]:
+        """Run the first part on new output arrays; inputs that have other `places` are read and written there."""
+        given = args
+        if places is not None:
+            given = [places.get(i, x) for i, x in enumerate(args)]
+            datas = [x._data for x in given]
+        elif self.moves and (found := self._shared(args, datas)):
+            return writing([args[i] for i in found], self._call_apart, owner, args, datas, found)
         try:
             room = self.idle.pop()  # not after a look at it: another thread may take the last
         except IndexError:
@@ -380,14 +398,14 @@ class _Signature:
             memory = self._settle(room)
         memory.signature = self
         try:
-            memory.reads = [x._st for x in args]
-            memory.moved = [args[i] for i in self.mutated]
+            memory.reads = [x._st for x in given]
+            memory.moved = [given[i] for i in self.mutated]
             memory.again, memory.datas = ([(slot, datas[i]) for slot, i in self.slots], memory.instance.keys(0)), datas
             if self.written and self.needs is not None:
                 for i in self.written:
-                    args[i].wait_to_read()
+                    given[i].wait_to_read()
                 memory.before = {i: datas[i].copy() for i in self.written}
-            memory.stamps = stamps([(slot, args[i]) for slot, i in self.kept])
+            memory.stamps = stamps([(slot, given[i]) for slot, i in self.kept])
             outs = memory.run(0, *memory.again)
             if self.needs is not None:
                 if len(outs) > 1:
@@ -400,6 +418,48 @@ class _Signature:
             raise
         self.idle.append(memory.room)
         return outs
+
+    def _shared(self, args: Sequence[Any], datas: Sequence[Any]) -> list[int]:
+        """The inputs that a call writes to and that have memory in common with others, which it may read later."""
+        device, times = self.ctx.device, Counter(map(id, datas))
+        if len(times) == len(datas) and apart(device, args):
+            return []
+        # There may be hundreds, and at each step if batches are views: `overlapping` would take a quarter of the time of a
+        # small network. One that owns its memory can only meet views, and itself.
+        views = {i: d for i, d in enumerate(datas) if not device.owns(d)}
+        found = []
+        for i in self.moves:
+            near = enumerate(datas) if i in views else views.items()
+            if times[id(datas[i])] > 1 or overlaps(device, datas[i], [d for j, d in near if j != i]):
+                found.append(i)
+        return found
+
+    def _call_apart(
+        self, owner: CachedOp, args: Sequence[Any], datas: Sequence[Any], shared: Sequence[int]
+    ) -> list[Any]:
+        """A call that leaves some inputs as they are until it has computed what they become."""
+        for i in shared:
+            self.check_writable(args[i], i)
+            args[i].wait_to_read()
+        places = {i: wrap(datas[i].copy(), self.ctx) for i in shared}
+        outs = self.call(owner, args, datas, places)
+        for i, x in places.items():
+            assign(args[i], x)
+        return outs
+
+    def check_writable(self, x: Any, i: int) -> None:
+        """Refuse read-only memory of an input that is written to."""
+        what = "an operator in it writes to" if i in self.written else "training moves the auxiliary state"
+        check_writable(x, f"{what} '{self.names[i]}'")
+
+    def lasts(self, i: int, grad: Any) -> bool:
+        """Whether a gradient is a dense array here with writable memory of its own; remembered for the next time."""
+        device, data = self.ctx.device, grad._data
+        if not (grad.stype == "default" and grad._st.ctx is self.ctx and device.owns(data) and device.writable(data)):
+            return False
+        with suppress(TypeError):  # arrays of plugins' devices need not have weak references
+            self.lasting[i] = weakref.ref(data)
+        return True
 
     def take_over(self, other: _Memory) -> _Memory:
         """Memory, in the same room, for the gradients of a call that another signature has run: it runs both parts."""
@@ -472,14 +532,29 @@ class _Memory:
         self.lock = fork_safe_lock()
 
     def run(
-        self, part: int, values: Sequence[tuple[int, Any]], keys: list[Any], more: Sequence[Storage] = ()
+        self,
+        part: int,
+        values: Sequence[tuple[int, Any]],
+        keys: list[Any],
+        more: Sequence[Storage] = (),
+        places: Sequence[Any] = (),
     ) -> list[Any]:
-        """Run a part now, or in the order of the engine; `more` is what it reads beside the inputs.
+        """Run a part now, or in the order of the engine.
+
+        Parameters
+        ----------
+        part : int
+        values : sequence of (slot, device array)
+        keys : list
+        more : sequence of Storage
+            What it reads beside the inputs.
+        places : sequence of NDArray or None
+            Arrays for heads to be written to.
 
         Returns
         -------
         list
-            The heads, in new arrays, as who gets them owns them; None for None.
+            The heads, in their places, else in new arrays, as who gets them owns them; None for None.
         """
         s, instance = self.signature, self.instance
         ctx, heads = s.ctx, s.heads[part]
@@ -488,10 +563,12 @@ class _Memory:
         targets: list[tuple[Any, Any]] = []
         writes = [self.st]
         try:
-            for h, made in heads:
+            for (h, made), place in zip(heads, places or repeat(None)):
                 y = None
                 if made is not None:
-                    y = fresh(NDArray if part else s.array, empty(*made, index), ctx)
+                    y = place
+                    if place is None or (place._data.shape, place._data.dtype) != made:
+                        y = fresh(NDArray if part else s.array, empty(*made, index), ctx)
                     targets.append((h, y._data))
                     writes.append(y._st)
                 outs.append(y)
@@ -500,11 +577,12 @@ class _Memory:
                 MemoryError, f"no memory on {ctx} for the {'gradients' if part else 'outputs'} of a compiled block: {e}"
             ) from e
         train, noted = state.train if part else s.train, self.stamps  # backward has a mode of its own
+        moved: list[Any] = []
         for x, i in zip(self.moved, s.mutated):
             if train or i in s.written:
-                what = "an operator in it writes to" if i in s.written else "training moves the auxiliary state"
-                check_writable(x, f"{what} '{s.names[i]}'")
+                s.check_writable(x, i)
                 writes.append(x._st)
+                moved.append(x)
 
         last = self.room.last
         if last is instance:
@@ -520,7 +598,13 @@ class _Memory:
             instance.run(part, keys, where)
 
         # The second part reads what the first has left: where that failed, so does this.
-        launch(s.program, part, ctx, work, [*self.reads, *more, *writes[:part]], writes, train=train)
+        given = s.program, part, ctx, work, [*self.reads, *more, *writes[:part]], writes, False, train
+        if s.program.sync:  # users' code may run in it, which may wait for other threads
+            moved = []
+        if places or moved:  # no other thread that runs here writes to the same gradients or states meanwhile
+            writing([*places, *moved], launch, *given)
+        else:
+            launch(*given)
         # Heads of unknown shape exist only once the program has run; such programs run at once.
         if len(targets) != len(heads):
             for i, (h, made) in enumerate(heads):
@@ -537,8 +621,8 @@ class _Memory:
         self.again, self.reads, self.datas, self.used, self.before = None, (), (), False, {}
         del self.signature
 
-    def backward(self, dys: Sequence[Any]) -> list[Any]:
-        """Run the second part."""
+    def backward(self, dys: Sequence[Any], places: Sequence[Any] = ()) -> list[Any]:
+        """Run the second part; gradients that have a place are written there."""
         s = self.signature
         given = [(slot, as_lowered(dys[i])) for slot, i in s.head_grads]
         with self.lock:
@@ -552,7 +636,7 @@ class _Memory:
                     states = [(slot, v) for (slot, i), (_, v) in zip(s.slots, values) if i in self.before]
                 self.used = True
                 grads = [*states, *((slot, g._data) for slot, g in given)]
-                return self.run(1, grads, self.instance.keys(1), [g._st for _, g in given])
+                return self.run(1, grads, self.instance.keys(1), [g._st for _, g in given], places)
             except BaseException:
                 # An interrupt may have come at any time: another instance runs both parts, should they be asked for.
                 s.memories.pop(self.room, None)
@@ -568,25 +652,26 @@ class _Pending:
     def __init__(self, memory: _Memory, owner: CachedOp) -> None:
         self.memory, self.owner = memory, owner
 
-    def backward(self, dys: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+    def backward(self, dys: Sequence[Any], inputs: Sequence[Any], ends: Any = None) -> list[Any]:
         """The gradients, by the signature whose outputs have those gradients that there are."""
         memory, s = self.memory, self.memory.signature
+        places = () if ends is None else _places(memory, ends[0], ends[1], dys)
         without = frozenset([i for i in s.matter if dys[i] is None])
         if without == s.without:
-            return memory.backward(dys)
+            return memory.backward(dys, places)
         written = memory.versions != [inputs[i]._st.version for i in s.steady]
         made = [spec for _, spec in s.heads[0]]
         if written and not memory.used and not s.without and None not in made:
             # Running again would see what was written since: zeros stand for the gradients that there are not.
             return memory.backward(
-                [zeros(spec[0], s.ctx, spec[1]) if g is None and spec else g for g, spec in zip(dys, made)]
+                [zeros(spec[0], s.ctx, spec[1]) if g is None and spec else g for g, spec in zip(dys, made)], places
             )
         # Who writes to inputs may do it again: calls keep what all outputs need.
         right = self.owner.expect(s, without, _NONE if written else without, inputs, memory.datas)
         with memory.lock:
             mine = right.take_over(memory)
             try:
-                return mine.backward(dys)
+                return mine.backward(dys, places)
             finally:
                 mine.leave()
 
@@ -594,6 +679,36 @@ class _Pending:
         room, idle = self.memory.room, self.memory.signature.idle
         self.memory.leave()
         idle.append(room)
+
+
+def _places(memory: _Memory, entries: Sequence[Any], leaves: dict[Any, Any], dys: Sequence[Any]) -> Sequence[Any]:
+    """Where the gradients of a backward's last call end, for those that may be written there at once, else None.
+
+    Nobody else has that memory, nothing that is still read or to be written lies there, and what was there is not asked
+    for.
+    """
+    s = memory.signature
+    ends = [e[0] for e, wanted in zip(entries, s.needs or ()) if wanted]
+    if s.program.sync or {*map(type, ends)} - {tape.Leaf}:
+        return ()  # Python code in it may wait for other threads; the tape goes on behind it, or is freed
+    grads = [leaf.grad for leaf in ends]
+    busy = {*map(id, memory.reads), *[id(g._st) for g in (*dys, *leaves.values()) if g is not None]}
+    busy.update([id(leaf.grad._st) for leaf in leaves if leaf.grad is not None])
+    several = Counter(map(id, grads)) if len({*map(id, grads)}) < len(grads) else {}
+    places: list[Any] = []
+    for i, (leaf, g) in enumerate(zip(ends, grads)):
+        if (
+            g is not None
+            and leaf.req == "write"
+            and g._st.views == 0
+            and id(g._st) not in busy
+            and (not several or several[id(g)] == 1)
+            and (g._data is s.lasting[i]() or s.lasts(i, g))
+        ):
+            places.append(g)
+        else:
+            places.append(None)
+    return places
 
 
 def _mattering(heads: Sequence[Any], wrt: Sequence[str]) -> tuple[int, ...]:
@@ -608,5 +723,5 @@ def _mattering(heads: Sequence[Any], wrt: Sequence[str]) -> tuple[int, ...]:
 
 def _backward(k: Any, p: Any, pending: _Pending, dys: Sequence[Any], inputs: Sequence[Any], outputs: Any) -> list[Any]:
     """The gradients of a recorded call."""
-    grads = iter(pending.backward(dys, inputs))
+    grads = iter(pending.backward(dys, inputs, k._ends))
     return [next(grads) if wanted else None for wanted in pending.memory.signature.needs or ()]

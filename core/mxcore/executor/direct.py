@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import is_not
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -53,23 +54,23 @@ class _Own:
 
     def __init__(self, call: Callable[[], Any], outs: Sequence[Any]) -> None:
         self.call = call
-        #: Looked at in the first run: what replaces one there does so in every run.
+        #: An array that it replaces there would be lost.
         self.outs: list[Any] | None = outs if isinstance(outs, list) else None
 
     def __call__(self) -> None:
-        if self.outs is None:
+        outs = self.outs
+        if outs is None:
             self.call()
-        else:
-            self._first(self.outs)
-
-    def _first(self, outs: list[Any]) -> None:
+            return
         before = [*outs]
         try:
             self.call()
-            kept(outs, before, None)
-        finally:
+        except BaseException:
             outs[:] = before
-        self.outs = None
+            raise
+        if len(outs) != len(before) or any(map(is_not, outs, before)):
+            found, outs[:] = [*outs], before
+            kept(found, before, None)
 
 
 class _LookedUp:

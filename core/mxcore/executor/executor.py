@@ -15,12 +15,23 @@ from .._core.context import Context, current_context
 from .._core.errors import error, suggest
 from .._core.graph import Node, topo
 from .._core.kernels import Spec
+from .._locks import writing
 from ..ndarray import NDArray
 from ..ndarray import zeros as nd_zeros
 from ..ndarray.indexing import write
 from ..ndarray.sparse import zeros
 from . import watch
-from .arguments import as_lowered, from_buffer, groups_of, listed, naming_memory, overlapping, requests, simple_arrays
+from .arguments import (
+    as_lowered,
+    from_buffer,
+    groups_of,
+    listed,
+    naming_memory,
+    overlapping,
+    requests,
+    scattered,
+    simple_arrays,
+)
 from .compile import Compiled, compile_graph
 from .describe import describe
 from .instance import Instance
@@ -103,21 +114,19 @@ class Executor:
             elif self._reqs[n] != "null":
                 transfer.check_writable(self._grads[i], f"bind: the gradient of '{n}'")
         self._wanted = [n for n in names if self._reqs[n] != "null"]
-        #: Gradients that are computed elsewhere and copied in the end, since arguments or others lie in their memory;
-        #: none among arrays `made` here.
+        #: Gradients that are computed elsewhere and copied in the end, as arguments or others lie in their memory, or
+        #: as their elements do not lie one behind the other, which kernels want; none among arrays `made` here.
         self._overlapping_grads: set[str] = (
             set() if shared_exec is None else shared_exec._overlapping_grads.intersection(self._wanted)
         )
-        #: Auxiliary states that training moves elsewhere, since arguments that backward reads, or others, lie in their
-        #: memory.
+        #: Auxiliary states that training moves elsewhere, for the like reasons.
         self._overlapping_aux: set[str] = (
             set() if shared_exec is None else shared_exec._overlapping_aux.intersection(aux)
         )
         if not made:
-            self._overlapping_aux = overlapping(dict(zip(aux, self._aux)), self._args)
-            self._overlapping_grads = overlapping(
-                {n: self._grads[self._place_of[n]] for n in self._wanted}, [*self._args, *self._aux]
-            )
+            states, wanted = dict(zip(aux, self._aux)), {n: self._grads[self._place_of[n]] for n in self._wanted}
+            self._overlapping_aux = overlapping(states, self._args) | scattered(states)
+            self._overlapping_grads = overlapping(wanted, [*self._args, *self._aux]) | scattered(wanted)
         self._monitor: Callable[[str, Any], None] | None = None
         self._monitor_all = False
         self._instances: dict[Any, tuple[Compiled, Instance]] = {}
@@ -345,9 +354,14 @@ class Executor:
         if not whole:  # never computed, or an earlier backward has used up the memory
             self._run(found, 0, keys, [], self._outs, again=True)
         self._pending = found, keys, False
-        self._run(found, 1, found[1].keys(1), head_grads, [*places.values()], bool(is_train))
-        for n in filter(self._overlapping_grads.__contains__, targets):
-            write(targets[n], targets[n] + places[n] if self._reqs[n] == "add" else places[n])
+        more = found[1].keys(1)
+
+        def run() -> None:
+            self._run(found, 1, more, head_grads, [*places.values()], bool(is_train))
+            for n in filter(self._overlapping_grads.__contains__, targets):
+                write(targets[n], targets[n] + places[n] if self._reqs[n] == "add" else places[n])
+
+        writing([a for n, a in targets.items() if self._reqs[n] == "add"], run)
 
     def _run(
         self,

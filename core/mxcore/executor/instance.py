@@ -32,6 +32,8 @@ Call = Callable[[], Any]
 
 #: A program that is given fewer bytes may hold on to them.
 _SMALL = 1 << 18
+#: Shapes of shapes that follow an array; those behind them are bound anew.
+_DEEP = 50
 
 
 @np.errstate(all="ignore")  # inf and NaN are results; as a decorator it costs half of what a with-block does
@@ -234,7 +236,7 @@ class Instance:
         lists[1][0] = v
         return ()
 
-    def _exchange(self, slot: int, v: Any) -> list[int]:
+    def _exchange(self, slot: int, v: Any, depth: int = 0) -> list[int]:
         """Put another array where the steps look for it; returns the steps that must be bound again."""
         known = self._uses.get(slot)
         alike = v.__class__ is self.env[slot].__class__
@@ -251,7 +253,25 @@ class Instance:
         self.env[slot] = v
         for arrays, i in known[0]:
             arrays[i] = v
-        return known[1]
+        return known[1] and self._followed(slot, known[1], v, depth)
+
+    def _followed(self, slot: int, steps: list[int], v: Any, depth: int) -> list[int]:
+        """Let other shapes of a slot's array follow it; returns the steps that must be bound again."""
+        found = []
+        for t in steps:
+            step = self.program.steps[t]
+            if step.view and step.outs[0] == slot:
+                continue  # it has made this array
+            if t in self._reshaped and self._calls[t] is None and depth < _DEEP:
+                reads = [j for j, s in enumerate(step.ins) if s == slot and j not in step.p._sig.like]
+                if not reads:
+                    continue  # only its shape matters
+                spec = self.program.specs[step.outs[0]]
+                if reads == [0] and _is_whole(v) and v.size == spec.size:
+                    found += self._exchange(step.outs[0], v.reshape(spec.shape), depth + 1)
+                    continue
+            found.append(t)
+        return found
 
     def _listed(self, t: int, lists: tuple[list[Any], list[Any]] | None) -> None:
         """Note where a step that is bound anew has its arrays, if others may take their places."""

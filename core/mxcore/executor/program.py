@@ -58,8 +58,12 @@ def infer_all(
         if n.op is None:
             st[n, 0] = stypes.get(n.name, "default")
         else:
-            for i, kind in enumerate(infer.op_stypes(n.op, n.params, [st[e] for e in n.inputs])):
-                st[n, i] = kind
+            kinds = infer.op_stypes(n.op, n.params, [st[e] for e in n.inputs])
+            if any(kind != "default" for kind in kinds) and "zeros_stay" in n.op.facets:
+                dtype = t.get(n.inputs[0])
+                if dtype is not None and not n.op.facet("zeros_stay", n.params, np.dtype(dtype)):
+                    kinds = ["default"] * len(kinds)
+            st.update(((n, i), kind) for i, kind in enumerate(kinds))
     return s, t, st
 
 
@@ -246,7 +250,10 @@ class Program:
     def _is_view(self, n: Node) -> bool:
         if not n.op.view or n.n_out != 1 or n.op.stateful or self.context(n) is not self.context(n.inputs[0][0]):
             return False
-        out, data = self._spec((n, 0)), self._spec(n.inputs[0])
+        out, ins = self._spec((n, 0)), [*map(self._spec, n.inputs)]
+        if any(spec.stype != "default" for spec in ins):
+            return False  # it runs as it is called, and its value is known only then
+        data = ins[0]
         # Kernels want whole, contiguous arrays: other shapes of all of it, or rows of it.
         return out.fixed and data.fixed and (out.size == data.size or out.shape[1:] == data.shape[1:])
 

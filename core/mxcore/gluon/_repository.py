@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import tarfile
 import zipfile
 from collections.abc import Container, Iterable, Iterator
 from typing import IO, Any
@@ -13,6 +12,7 @@ from .._core.errors import MXNetError, error, warn
 from .._io_files import regular
 from ..drafts import atomic_writers
 from ..limits import check_member, check_unpacked, copy_unpacked
+from ..limits.tars import Tar
 from .utils import check_sha1, download
 
 __all__ = ["APACHE_URL", "data_dir", "fetch", "intact", "repo_url", "unpack"]
@@ -133,35 +133,11 @@ def unpack(archive: str, names: Iterable[str], root: str) -> None:
         raise error(ValueError, f"{archive} is damaged: {e}. Delete it to have it downloaded again.") from e
 
 
-class _Unpacked:
-    """An archive without its compression, which goes as far as files may unfold: the rest is never passed through."""
-
-    def __init__(self, path: str) -> None:
-        self.name = path
-        with open(path, "rb") as file:
-            packed = file.read(2) == b"\x1f\x8b"
-        self._file: Any = gzip.open(path) if packed else open(path, "rb")  # noqa: SIM115 (closed by __exit__)
-        self.tell = self._file.tell
-
-    def read(self, n: int) -> bytes:
-        check_unpacked(self.tell() + n, self.name)
-        found: bytes = self._file.read(n)
-        return found
-
-    def seek(self, position: int) -> None:
-        check_unpacked(position, self.name)
-        self._file.seek(position)
-
-    def finish(self) -> None:
-        """Pass through what is left: `tarfile` stops before the checksum of what is packed."""
-        while self._file.read(_PIECE):
-            check_unpacked(self.tell(), self.name)
-
-    def __enter__(self) -> IO[bytes]:
-        return self  # type: ignore[return-value]  # as much of a file as `tarfile` needs
-
-    def __exit__(self, *exc: object) -> None:
-        self._file.close()
+def _unpacked(path: str) -> Any:
+    """An archive without its compression."""
+    with open(path, "rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    return gzip.open(path) if packed else open(path, "rb")
 
 
 def _files(archive: str, wanted: Container[str]) -> Iterator[tuple[str, IO[bytes]]]:
@@ -174,12 +150,13 @@ def _files(archive: str, wanted: Container[str]) -> Iterator[tuple[str, IO[bytes
                     check_member(member, archive)
                     yield name, z.open(member)
     else:
-        unpacked = _Unpacked(archive)
-        with unpacked as file, tarfile.open(fileobj=file, mode="r:") as tar:
+        with _unpacked(archive) as file:
+            tar = Tar(file, archive, packed=True)
             for entry in tar:
                 name = os.path.basename(entry.name)
-                source = tar.extractfile(entry) if name in wanted else None  # None: no file
+                source = tar.extractfile(entry) if name in wanted and entry.isreg() else None
                 if source is not None:
                     check_unpacked(entry.size, archive)
                     yield name, source
-            unpacked.finish()
+            while file.read(_PIECE):  # up to the checksum of what is packed, before which `tarfile` stops
+                check_unpacked(file.tell(), archive)

@@ -15,6 +15,7 @@ from .._locks import ObjectLock, locked
 from .._reexports import reexports
 from ..base import error
 from .parameter import Parameter, ParameterDict
+from .parameter.parameter import changes
 
 if TYPE_CHECKING:
     from ..context import Context
@@ -27,6 +28,9 @@ __all__ = ["KVStore", "Parameter", "ParameterDict", "Trainer"]  # noqa: F822 (fo
 #: Above this number of elements a 'local' store does not update by itself: one CPU thread would do all the
 #: work.
 _LARGE = 16 << 20
+
+#: Indices, gradients and weights.
+_Lists = tuple[list[int], list["NDArray"], list["NDArray"]]
 
 
 class Trainer:
@@ -91,7 +95,12 @@ class Trainer:
         #: Of mixed precision (`contrib.amp.init_trainer`): who tells of gradients that overflowed.
         self._amp_loss_scaler: Any = None
         self._kvstore_params: dict[str, Any] = {"kvstore": kvstore, "update_on_kvstore": update_on_kvstore}
+        #: After which change of parameters, which ones were looked up, and what was found.
+        self._known: Any = None
         self._reset_kvstore()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_known": None}
 
     # -- set-up ----------------------------------------------------------------------------------------------
 
@@ -375,29 +384,47 @@ class Trainer:
     def _update(self, ignore_stale_grad: bool = False) -> None:
         if self._amp_loss_scaler is not None and self._amp_loss_scaler.has_overflow(self._params):
             return
-        live = [(i, p, p._check_and_get("_data", list)) for i, p in enumerate(self._params) if p.grad_req != "null"]
+        live, work = self._moving()
         if not ignore_stale_grad:
             # All are looked at before any is used up.
             self._refuse_stale(live)
         if self._update_on_kvstore:
             return
-        work: list[tuple[list[int], list[NDArray], list[NDArray]]] = [([], [], []) for _ in self._updaters]
-        for i, p, arrays in live:
-            # A parameter may be on fewer contexts than others, or come twice.
-            for (indices, gradients, weights), array, grad in zip(work, arrays, p.list_grad()):
-                if ignore_stale_grad and not array._fresh_grad:
-                    continue
-                indices.append(i)
-                gradients.append(grad)
-                weights.append(array)
-                array._fresh_grad = False
         for updater, (indices, gradients, weights) in zip(self._updaters, work):
-            if indices:
-                updater(indices, gradients, weights)
+            moved = []
+            for i, array in enumerate(weights):
+                if not ignore_stale_grad or array._fresh_grad:  # one that comes twice is used up by then
+                    array._fresh_grad = False
+                    moved.append(i)
+            if len(moved) == len(weights):
+                updater([*indices], [*gradients], [*weights])  # who updates may keep them
+            elif moved:
+                updater(*([some[i] for i in moved] for some in (indices, gradients, weights)))
+
+    def _moving(self) -> tuple[list[tuple[Parameter, list[NDArray]]], list[_Lists]]:
+        """The parameters with gradients and their arrays; for each context the indices, gradients and weights.
+
+        They are looked up again after any parameter anywhere got other arrays.
+        """
+        now, params = changes.last, [*self._params]
+        known = self._known
+        if known is None or known[0] is not now or known[1] != params:
+            numbered = [(i, p) for i, p in enumerate(params) if p.grad_req != "null"]
+            live = [(p, p._check_and_get("_data", list)) for _, p in numbered]
+            work: list[_Lists] = [([], [], []) for _ in self._updaters]
+            for (i, p), (_, arrays) in zip(numbered, live):
+                # A parameter may be on fewer contexts than others, or come twice.
+                for (indices, gradients, weights), array, grad in zip(work, arrays, p.list_grad()):
+                    indices.append(i)
+                    gradients.append(grad)
+                    weights.append(array)
+            known = self._known = now, params, (live, work)
+        found: tuple[list[tuple[Parameter, list[NDArray]]], list[_Lists]] = known[2]
+        return found
 
     @staticmethod
-    def _refuse_stale(live: Iterable[tuple[int, Parameter, list[NDArray]]]) -> None:
-        for _, p, arrays in live:
+    def _refuse_stale(live: Iterable[tuple[Parameter, list[NDArray]]]) -> None:
+        for p, arrays in live:
             for array in arrays:
                 if not array._fresh_grad:
                     raise error(

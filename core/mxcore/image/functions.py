@@ -15,6 +15,7 @@ from .. import ndarray as nd
 from .._core.errors import suggest
 from ..base import asserted, error, plain
 from ..ndarray import NDArray
+from ..urls import text_of
 
 __all__ = [
     "center_crop",
@@ -115,7 +116,7 @@ def imread(filename: str, *args: Any, **kwargs: Any) -> NDArray:
     ((4, 6, 3), (4, 6, 1))
     """
     return nd._internal._cvimread(
-        os.fspath(filename) if isinstance(filename, os.PathLike) else filename, *args, **kwargs
+        text_of(filename, "imread: filename") if isinstance(filename, os.PathLike) else filename, *args, **kwargs
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import ndarray as nd
 from .. import recordio
-from .._io_files import checked, read_whole, regular
+from .._io_files import checked, naming, read_whole, regular
 from ..base import asserted, error, plain
 from ..io import DataBatch, DataIter
 from ..ndarray import NDArray
@@ -293,6 +293,10 @@ class ImageIter(DataIter):
 
         logging.debug("%s is left out: %s", self._where(), why)
 
+    def _unpacked(self, record: bytes, number: Any) -> Any:
+        with naming(f"{type(self).__name__}: record {number} of {os.fspath(self.imgrec.uri)!r}"):
+            return recordio.unpack(record)
+
     def _where(self) -> str:
         """The sample that was read last, for errors."""
         owner, known = type(self).__name__, self.seq is not None and self.cur
@@ -333,7 +337,7 @@ class ImageIter(DataIter):
             record = self.imgrec.read()
             if record is None:
                 raise StopIteration
-            header, image = recordio.unpack(record)
+            header, image = self._unpacked(record, self._read)
             return header.label, image
         if self.cur >= self.num_image:
             raise StopIteration
@@ -348,7 +352,7 @@ class ImageIter(DataIter):
                 raise error(
                     kind, f"{type(self).__name__}: {name!r}, the {self.cur}. of {len(self.seq)} images of the list: {e}"
                 ) from None
-        header, image = recordio.unpack(self.imgrec.read_idx(key))
+        header, image = self._unpacked(self.imgrec.read_idx(key), key)
         if self.imglist is None:
             return header.label, image
         if key not in self.imglist:

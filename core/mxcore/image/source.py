@@ -46,7 +46,7 @@ def read_list(path: PathLike, owner: str, dtype: Any) -> dict[Any, tuple[NDArray
         if not line.strip():
             continue
         try:
-            first, *label, name = line.decode().strip().split("\t")
+            first, *label, name = line.decode(errors="surrogateescape").strip().split("\t")  # names may be any bytes
             if not label:
                 raise ValueError(f"{line[:40]!r} has no label")
             if (key := int(first)).bit_length() > 64:  # such numbers may share one hash, and take quadratic time

@@ -41,7 +41,7 @@ def _source(name: str, value: Any) -> Source:
     if isinstance(value, np.ndarray) or not (hasattr(value, "shape") and hasattr(value, "dtype")):
         try:
             # Not the caller's memory, who may fill it anew; except that of a file, which may be larger than ours.
-            value = (np.asarray if isinstance(value, np.memmap) else np.array)(value, np.float32)
+            value = (np.asarray if getattr(value, "_mmap", None) is not None else np.array)(value, np.float32)
         except (TypeError, ValueError) as e:
             raise error(
                 TypeError,

@@ -14,10 +14,11 @@ import zipfile
 from typing import Any
 
 from ..base import error
-from .pictures import chunk_beyond, codestreams, jpeg_scans, picture_size, tiled
+from .pictures import chunks, codestreams, jpeg_scans, picture_size, tiled
 
 __all__ = [
     "DEFAULTS",
+    "Searched",
     "check_member",
     "check_packing",
     "check_picture",
@@ -37,6 +38,8 @@ _PIECE = 1 << 22
 _MOST_SCANS = 500
 #: … times pixels: a minute or so.
 _MOST_SCANNED = 1 << 32
+#: Texts of a PNG file, each of which unfolds to 8 MB at most; cameras and editors write some five.
+_MOST_PACKED = 64
 #: Components of JPEG 2000 that are decoded, and tiles at most: there are tables for each of both before one is read.
 _MOST_COMPONENTS, _MOST_TILES = 4, 1 << 14
 
@@ -102,7 +105,8 @@ def check_picture(data: Any, name: str = "image") -> None:
     ------
     MXNetError
         (also ValueError) if it has too many, or is in a known format and its header does not tell how many, or if it is
-        a JPEG file of more scans than any encoder makes, or a PNG file with a chunk that ends behind it.
+        a JPEG file of more scans than any encoder makes, or a PNG file of many packed texts, or with a chunk that ends
+        behind it.
 
     Examples
     --------
@@ -140,12 +144,21 @@ def check_picture(data: Any, name: str = "image") -> None:
                 f"{name} of {len(data)} bytes is a JPEG 2000 picture of {components} components in {tiles} tiles; "
                 f"{_MOST_COMPONENTS} and {_MOST_TILES} are decoded at most",
             )
-    if data[:4] == b"\x89PNG" and (cut := chunk_beyond(data)):
-        raise error(
-            ValueError,
-            f"{name} of {len(data)} bytes is a PNG file whose chunk {cut[0]} at offset {cut[1]} has {cut[2]} bytes, "
-            f"but {len(data) - cut[1] - 8} are left; it is cut or damaged",
-        )
+    packed = 0
+    for kind, at, n in chunks(data) if data[:4] == b"\x89PNG" else ():
+        if n > len(data) - at - 8:
+            raise error(
+                ValueError,
+                f"{name} of {len(data)} bytes is a PNG file whose chunk {kind} at offset {at} has {n} bytes, "
+                f"but {len(data) - at - 8} are left; it is cut or damaged",
+            )
+        packed += kind in ("zTXt", "iTXt")
+        if packed > _MOST_PACKED:
+            raise error(
+                ValueError,
+                f"{name} of {len(data)} bytes is a PNG file with more than {_MOST_PACKED} packed texts, which decoders "
+                "unpack; save it without them",
+            )
 
 
 def check_unpacked(n: int, name: str) -> None:
@@ -273,3 +286,48 @@ def read_up_to(file: Any, n: int) -> bytes:
     while len(data) < n and (piece := file.read(min(_PIECE, n - len(data)))):
         data += piece
     return bytes(data)
+
+
+class Searched:
+    """The file of an archive, which is read as far as its list of files may take memory, and as it may unfold.
+
+    Parameters
+    ----------
+    file : file object
+        Seekable.
+    name : str
+        For messages.
+    packed : bool
+        Whether it unfolds as it is read, also where it is merely sought through.
+
+    Examples
+    --------
+    >>> import io
+    >>> file = Searched(io.BytesIO(b"abc"), "a.zip", packed=True)
+    >>> file.seek(1), file.read(1), file.tell()
+    (1, b'b', 2)
+    """
+
+    def __init__(self, file: Any, name: str, packed: bool) -> None:
+        self._file, self._packed, self._held = file, packed, 0
+        self.name = name
+        self.tell = file.tell
+
+    def charge(self, n: int) -> None:
+        """Count `n` bytes of memory that the list of files takes."""
+        self._held += n
+        check_unpacked(self._held, f"the list of files of {self.name}")
+
+    def read(self, n: int = -1) -> bytes:
+        """As of files."""
+        if self._packed and n >= 0:
+            check_unpacked(self.tell() + n, self.name)
+        found: bytes = self._file.read(n)
+        return found
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """As of files."""
+        if self._packed and whence == os.SEEK_SET:
+            check_unpacked(offset, self.name)
+        place: int = self._file.seek(offset, whence)
+        return place

@@ -11,7 +11,7 @@ import re
 import struct
 from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["chunk_beyond", "codestreams", "jpeg_scans", "picture_size", "tiled"]
+__all__ = ["chunks", "codestreams", "jpeg_scans", "picture_size", "tiled"]
 
 Size = tuple[int, int]
 
@@ -283,8 +283,8 @@ _FORMATS: tuple[tuple[bytes, Callable[[bytes], Size]], ...] = (
 _TABLE = tuple((re.compile(pattern, re.S), reader) for pattern, reader in _FORMATS)
 
 
-def chunk_beyond(data: bytes) -> tuple[str, int, int] | None:
-    """Kind, offset and length of the first chunk of a PNG file that ends behind it; None if all are there.
+def chunks(data: bytes) -> Iterator[tuple[str, int, int]]:
+    """Kind, offset and length of each chunk of a PNG file, up to the first that ends behind the file.
 
     Decoders take the memory for a chunk, up to 4 GiB, before they read it.
 
@@ -294,16 +294,14 @@ def chunk_beyond(data: bytes) -> tuple[str, int, int] | None:
 
     Examples
     --------
-    >>> chunk_beyond(b"\\x89PNG\\r\\n\\x1a\\n" + b"\\x7f\\0\\0\\0IDAT" + b"...")
-    ('IDAT', 8, 2130706432)
+    >>> [*chunks(b"\\x89PNG\\r\\n\\x1a\\n" + b"\\0\\0\\0\\0tEXt...." + b"\\x7f\\0\\0\\0IDAT" + b"...")]
+    [('tEXt', 8, 0), ('IDAT', 20, 2130706432)]
     """
-    at, kind = 8, b""
+    at, kind, n = 8, b"", 0
     while at + 8 <= len(data) and kind != b"IEND":
         n, kind = struct.unpack_from(">I4s", data, at)
-        if n > len(data) - at - 8:
-            return ascii(kind.decode("latin-1"))[1:-1], at, n
+        yield ascii(kind.decode("latin-1"))[1:-1], at, n
         at += n + 12
-    return None
 
 
 def picture_size(data: bytes) -> Size | None:

@@ -16,6 +16,8 @@ class RegressionMetric(PairMetric):
         super().__init__(name, output_names, label_names)
 
     def measure(self, label: Array, pred: Array) -> tuple[float, int]:
+        # Differences of unsigned numbers may be below 0, and squares of whole ones beyond what their dtype holds.
+        label, pred = (a.astype(np.float64) if a.dtype.kind in "biu" else a for a in (label, pred))
         label, pred = (a.reshape(-1, 1) if a.ndim == 1 else a for a in (label, pred))
         return self.reduce(label - pred), 1
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import metric, ndarray
-from .._locks import ObjectLock
+from .._locks import ObjectLock, locked
 from ..base import error
 from ..initializer import Uniform
 from ..io import DataBatch, DataIter
@@ -68,6 +68,7 @@ class BaseModule:
         #: Held while a batch goes through: threads may share a module to predict, score or fit.
         self._object_lock = ObjectLock()
 
+    @locked
     def _require(self, what: str, *, params: bool = False, optimizer: Any = False, input_grads: bool = False) -> None:
         """Refuse `what` in a state where it makes no sense, saying what to call first."""
         for needed, there, call in (
@@ -80,6 +81,7 @@ class BaseModule:
                 raise error(AssertionError, f"{type(self).__name__}.{what}: call {call} before")
 
     # -- the high-level interface ------------------------------------------------------------------------------
+    @locked
     def forward_backward(self, data_batch: Any) -> None:
         """Run `forward` for training and `backward`.
 
@@ -525,6 +527,7 @@ class BaseModule:
             allow_extra=allow_extra,
         )
 
+    @locked
     def save_params(self, fname: str) -> None:
         """Write parameters to a file, whole or not at all.
 
@@ -539,6 +542,7 @@ class BaseModule:
         arg_params, aux_params = self.get_params()
         return {**{f"arg:{k}": v for k, v in arg_params.items()}, **{f"aux:{k}": v for k, v in aux_params.items()}}
 
+    @locked
     def load_params(self, fname: str) -> None:
         """Read parameters from a file.
 

@@ -138,6 +138,7 @@ class BucketingModule(BaseModule):
         return Module(symbol, data_names, label_names, **self._options)
 
     # -- checkpoints -------------------------------------------------------------------------------------------
+    @locked
     def save_checkpoint(self, prefix: str, epoch: int, remove_amp_cast: bool = False) -> None:
         """Write the parameters, and the symbol of each bucket that was used; all are replaced together.
 
@@ -293,6 +294,7 @@ class BucketingModule(BaseModule):
         self._params_dirty = False
         return found
 
+    @locked
     def init_params(
         self,
         initializer: Any = Uniform(0.01),
@@ -317,6 +319,7 @@ class BucketingModule(BaseModule):
         self._params_dirty = False
         self.params_initialized = True
 
+    @locked
     def set_params(
         self,
         arg_params: Mapping[str, Any] | None,
@@ -339,10 +342,12 @@ class BucketingModule(BaseModule):
         self._default._merge_contexts()
         return arg_params, aux_params
 
+    @locked
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:
         self._require("get_states", params=True)
         return self._curr_module.get_states(merge_multi_context=merge_multi_context)
 
+    @locked
     def set_states(self, states: Any = None, value: float | None = None) -> None:
         self._require("set_states", params=True)
         self._curr_module.set_states(states, value)
@@ -354,6 +359,7 @@ class BucketingModule(BaseModule):
         self._curr_module = None  # type: ignore[assignment]  # until bound, for which `_require` asks
         self._curr_bucket_key = None
 
+    @locked
     def bind(
         self,
         data_shapes: Any,
@@ -396,6 +402,7 @@ class BucketingModule(BaseModule):
         if old is not None:
             module.borrow_optimizer(old)
 
+    @locked
     def switch_bucket(self, bucket_key: Any, data_shapes: Any, label_shapes: Any = None) -> None:
         """Go on with the module of a bucket, which is made if it is new.
 
@@ -434,6 +441,7 @@ class BucketingModule(BaseModule):
                 labels = [(d.name, a.shape, d.dtype, d.layout) for d, a in zip(default.label_shapes, given)]
         self.switch_bucket(key, data, labels)
 
+    @locked
     def init_optimizer(
         self,
         kvstore: Any = "local",
@@ -455,6 +463,7 @@ class BucketingModule(BaseModule):
         self.optimizer_initialized = True
 
     # -- computing ---------------------------------------------------------------------------------------------
+    @locked
     def prepare(self, data_batch: Any, sparse_row_id_fn: Callable[[Any], dict[str, Any]] | None = None) -> None:
         self._require("prepare", params=True)
         before = self._curr_module, self._curr_bucket_key
@@ -464,6 +473,7 @@ class BucketingModule(BaseModule):
         finally:  # the outputs of the last batch may still be asked for
             self._curr_module, self._curr_bucket_key = before
 
+    @locked
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
         self._require("forward", params=True)
         self._switch_for(data_batch)
@@ -473,27 +483,33 @@ class BucketingModule(BaseModule):
             self._reserved.add(train)
         self._curr_module.forward(data_batch, is_train=is_train)
 
+    @locked
     def backward(self, out_grads: Any = None) -> None:
         self._require("backward", params=True)
         self._curr_module.backward(out_grads=out_grads)
 
+    @locked
     def update(self) -> None:
         self._require("update", params=True, optimizer=True)
         self._params_dirty = True
         self._curr_module.update()
 
+    @locked
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
         self._require("get_outputs", params=True)
         return self._curr_module.get_outputs(merge_multi_context=merge_multi_context)
 
+    @locked
     def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
         self._require("get_input_grads", params=True, input_grads=True)
         return self._curr_module.get_input_grads(merge_multi_context=merge_multi_context)
 
+    @locked
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
         self._require("update_metric", params=True)
         self._curr_module.update_metric(eval_metric, labels, pre_sliced)
 
+    @locked
     def install_monitor(self, mon: Any) -> None:
         self._require("install_monitor")
         for one in as_list(mon):

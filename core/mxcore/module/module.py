@@ -159,6 +159,7 @@ class Module(BaseModule):
             mod._preload_opt_states = checkpoint_file(prefix, epoch, "states")
         return mod
 
+    @locked
     def save_checkpoint(
         self, prefix: str, epoch: int, save_optimizer_states: bool = False, remove_amp_cast: bool = True
     ) -> None:
@@ -200,6 +201,7 @@ class Module(BaseModule):
         else:
             write_atomic(fname, self._updater.get_states(dump_optimizer))
 
+    @locked
     def load_optimizer_states(self, fname: str) -> None:
         """Read the optimizer's states from a file.
 
@@ -256,6 +258,7 @@ class Module(BaseModule):
             self._sync_params_from_devices()
         return self._arg_params, self._aux_params
 
+    @locked
     def init_params(
         self,
         initializer: Any = Uniform(0.01),
@@ -295,6 +298,7 @@ class Module(BaseModule):
         self._exec_group.set_params(self._arg_params, self._aux_params, allow_extra=allow_extra)
         self._tell_store(self._arg_params)
 
+    @locked
     def set_params(
         self,
         arg_params: Mapping[str, Any] | None,
@@ -355,6 +359,7 @@ class Module(BaseModule):
         self._data_shapes: list[DataDesc] = None  # type: ignore[assignment]  # until bound, for which `_require` asks
         self._label_shapes: list[DataDesc] | None = None
 
+    @locked
     def bind(
         self,
         data_shapes: Any,
@@ -413,6 +418,7 @@ class Module(BaseModule):
         if shared_module is not None:
             self.params_initialized = True
             self._arg_params, self._aux_params = shared_module._arg_params, shared_module._aux_params
+            self._object_lock = shared_module._object_lock  # in the memory of one there is place for one batch
         elif self.params_initialized:  # loaded, or bound before
             self._take_params()
         else:
@@ -444,6 +450,7 @@ class Module(BaseModule):
     def _own_copies(names: Sequence[str], arrays: Sequence[Sequence[Any]]) -> dict[str, NDArray]:
         return {n: ndarray.zeros(a[0].shape, dtype=a[0].dtype, stype=a[0].stype) for n, a in zip(names, arrays)}
 
+    @locked
     def reshape(self, data_shapes: Any, label_shapes: Any = None) -> None:
         """Prepare for batches of other shapes; parameters stay.
 
@@ -466,6 +473,7 @@ class Module(BaseModule):
         self._data_shapes, self._label_shapes = data, labels
 
     # -- the optimizer -----------------------------------------------------------------------------------------
+    @locked
     def init_optimizer(
         self,
         kvstore: Any = "local",
@@ -522,6 +530,7 @@ class Module(BaseModule):
         made: Optimizer = optimizer.create(given, sym=self._symbol, param_idx2name=idx2name, **params)
         return made
 
+    @locked
     def borrow_optimizer(self, shared_module: Module) -> None:
         """Use the optimizer of another module, as `bind(shared_module=…)` does.
 
@@ -546,6 +555,7 @@ class Module(BaseModule):
         self.optimizer_initialized = True
 
     # -- computing ---------------------------------------------------------------------------------------------
+    @locked
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
         self._require("forward", params=True)
         self._adapt_to(data_batch)
@@ -605,10 +615,12 @@ class Module(BaseModule):
                 new_labels = [_like(d, s) for d, s in zip(bound, label)]
         self._adapt(new_data, new_labels)
 
+    @locked
     def backward(self, out_grads: Any = None) -> None:
         self._require("backward", params=True)
         self._exec_group.backward(out_grads=out_grads)
 
+    @locked
     def update(self) -> None:
         self._require("update", params=True, optimizer=True)
         group = self._exec_group
@@ -634,30 +646,37 @@ class Module(BaseModule):
                 numbers,
             )
 
+    @locked
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
         self._require("get_outputs", params=True)
         return self._exec_group.get_outputs(merge_multi_context=merge_multi_context)
 
+    @locked
     def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
         self._require("get_input_grads", params=True, input_grads=True)
         return self._exec_group.get_input_grads(merge_multi_context=merge_multi_context)
 
+    @locked
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:
         self._require("get_states", params=True)
         return self._exec_group.get_states(merge_multi_context=merge_multi_context)
 
+    @locked
     def set_states(self, states: Any = None, value: float | None = None) -> None:
         self._require("set_states", params=True)
         self._exec_group.set_states(states, value)
 
+    @locked
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
         self._require("update_metric", params=True)
         self._exec_group.update_metric(eval_metric, labels, pre_sliced)
 
+    @locked
     def install_monitor(self, mon: Any) -> None:
         self._require("install_monitor")
         self._exec_group.install_monitor(mon)
 
+    @locked
     def prepare(self, data_batch: Any, sparse_row_id_fn: Callable[[Any], dict[str, Any]] | None = None) -> None:
         self._require("prepare")
         if sparse_row_id_fn is None:

@@ -53,6 +53,7 @@ class SequentialModule(BaseModule):
         self._metas: list[dict[str, bool]] = []
         self._label_shapes: Any = None
 
+    @locked
     def add(self, module: BaseModule, **kwargs: bool) -> SequentialModule:
         """Put a module at the end.
 
@@ -118,6 +119,7 @@ class SequentialModule(BaseModule):
             auxs.update(x)
         return args, auxs
 
+    @locked
     def init_params(
         self,
         initializer: Any = Uniform(0.01),
@@ -165,6 +167,7 @@ class SequentialModule(BaseModule):
                     seen[name] = i
 
     # -- binding -----------------------------------------------------------------------------------------------
+    @locked
     def bind(
         self,
         data_shapes: Any,
@@ -211,6 +214,7 @@ class SequentialModule(BaseModule):
         self._label_shapes = label_shapes if anyone else None
         self.binded = True
 
+    @locked
     def init_optimizer(
         self,
         kvstore: Any = "local",
@@ -229,6 +233,7 @@ class SequentialModule(BaseModule):
         self.optimizer_initialized = True
 
     # -- computing ---------------------------------------------------------------------------------------------
+    @locked
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
         self._require("forward", params=True)
         batch = copy.copy(data_batch)  # its data change on the way
@@ -243,6 +248,7 @@ class SequentialModule(BaseModule):
                     names = self._modules[i + 1].data_names
                 batch.provide_data = [DataDesc(n, a.shape, a.dtype) for n, a in zip(names, batch.data)]
 
+    @locked
     def backward(self, out_grads: Any = None) -> None:
         self._require("backward", params=True)
         for i in reversed(range(len(self._modules))):
@@ -250,25 +256,30 @@ class SequentialModule(BaseModule):
             if i:
                 out_grads = self._modules[i].get_input_grads()
 
+    @locked
     def update(self) -> None:
         self._require("update", params=True, optimizer=True)
         for module in self._modules:
             module.update()
 
+    @locked
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
         self._require("get_outputs", params=True)
         return self._modules[-1].get_outputs(merge_multi_context=merge_multi_context)
 
+    @locked
     def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
         self._require("get_input_grads", params=True, input_grads=True)
         return self._modules[0].get_input_grads(merge_multi_context=merge_multi_context)
 
+    @locked
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
         self._require("update_metric", params=True)
         for i, module in enumerate(self._modules):
             if self._takes(i, self.META_TAKE_LABELS):
                 module.update_metric(eval_metric, labels, pre_sliced)
 
+    @locked
     def install_monitor(self, mon: Any) -> None:
         self._require("install_monitor")
         for module in self._modules:

@@ -17,6 +17,7 @@ from .._core.engine import engine
 from .._core.errors import error
 from .._core.params import Parser, as_dtype
 from .._core.state import state
+from ..elementwise import true_bools
 from ..parameters import DType, Shape
 from .checks import arrays as only_arrays
 from .checks import place
@@ -47,7 +48,8 @@ __all__ = [
 
 
 def _put(host: np.ndarray[Any, Any], ctx: Context, cls: type[NDArray] = NDArray) -> NDArray:
-    flat = np.ascontiguousarray(host, as_dtype(host.dtype))  # C has two integers of 64 bits: here they are one
+    # C has two integers of 64 bits: here they are one.
+    flat = np.ascontiguousarray(true_bools(host), as_dtype(host.dtype))
     return cls(ctx.device.from_host(flat.reshape(host.shape), ctx.device_id), Storage(ctx))
 
 

@@ -130,17 +130,25 @@ def _checked(capsule: Any) -> Any:
     return capsule
 
 
+_SPARSE = "a {} array does not lie in one memory: offer x.tostype('default')"
+
+
 def offer(x: Any, kw: dict[str, Any]) -> Any:
     """What ``x.__dlpack__(**kw)`` gives: ordered by the queue of its device if it has one, without waiting here."""
     check_readable(x)
+    if x.stype != "default":
+        raise error(BufferError, _SPARSE.format(x.stype))
     x._st.views |= OPEN
     ctx = x.context
+    # Who takes it may write to it at once, and what still reads it came before. No write is counted, though: most only
+    # look, and a backward would refuse what nobody wrote.
+    write = x.writable and not kw.get("copy")
     if not ctx.device.async_:
-        x.wait_to_read()
+        (x._st.wait_free if write else x.wait_to_read)()
         return x._data.__dlpack__(**kw)
     if (kw.get("dl_device") or (2,))[0] == 1 or ("max_version" in kw and "stream" not in kw):  # the latter is NumPy
         raise error(BufferError, f"an array on {ctx} shares no memory with arrays on the CPU: copy it, x.asnumpy()")
-    x._st.order()
+    x._st.order(write)
     ctx.activate()
     return x._data.__dlpack__(**kw)
 
@@ -170,6 +178,8 @@ def _from_host(source: Any, bare: bool) -> np.ndarray[Any, Any]:
 def to_capsule(x: Any, verb: str) -> Any:
     """A capsule of the memory of an array; one with a version where that is read-only, since others cannot say so."""
     check_readable(x)
+    if x.stype != "default":
+        raise error(ValueError, f"to_dlpack_for_{verb}: {_SPARSE.format(x.stype)}")
     x._st.views |= OPEN
     x.context.activate()
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from .._core.array import Array, Sparse, Storage, faces
 from .._core.context import Context, current_context
 from .._core.errors import error
 from .._core.state import state
-from .._io_files import write_atomic
+from .._io_files import naming, write_atomic
 from .._noting import check_readable
 from ..stypes import CSR, RowSparse
 from . import serialization
@@ -110,7 +111,8 @@ def _collected(read: Callable[..., tuple[list[Record], list[str]]], source: Any)
     ctx = current_context()
     there = ctx.device.host and np.little_endian
     records, names = read(source, empty=partial(ctx.device.empty, index=ctx.device_id) if there else np.empty)
-    arrays = [from_record(r, ctx, there and r.stype == "default") for r in records]
+    with nullcontext() if isinstance(source, bytes) else naming(source):  # what has read them names the file itself
+        arrays = [from_record(r, ctx, there and r.stype == "default") for r in records]
     return dict(zip(names, arrays)) if names else arrays
 
 

@@ -20,7 +20,7 @@ from .._core.stream import commit, ordered
 from .._locks import lock_of
 from .._noting import check_readable, noted
 from ..crossing import to_context
-from ..elementwise import wrapped
+from ..elementwise import true_bools, wrapped
 
 __all__ = [
     "code",
@@ -339,7 +339,7 @@ def write_at(x: Any, items: Sequence[Any], value: Any) -> None:
         v = (value if value._st.ctx is ctx else value.as_in_context(ctx))._data  # type: ignore[attr-defined]
         v = v if v.dtype == dtype else v.astype(dtype)
     elif isinstance(value, np.ndarray):
-        v = ctx.device.from_host(np.ascontiguousarray(value, dtype).reshape(value.shape), ctx.device_id)
+        v = ctx.device.from_host(np.ascontiguousarray(true_bools(value), dtype).reshape(value.shape), ctx.device_id)
     else:
         v = value
     st.wait_free()
@@ -436,7 +436,7 @@ def write(x: Any, value: Any, whole: bool = True) -> None:
         return
     if not isinstance(value, Array):
         try:
-            host = np.asarray(value)
+            host = true_bools(np.asarray(value))
             if host.dtype.kind not in "biufV" and host.dtype.name != "bfloat16":
                 raise TypeError(f"values of type {host.dtype}")
             host = np.ascontiguousarray(

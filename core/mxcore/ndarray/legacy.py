@@ -15,6 +15,7 @@ from ..base import error
 from ..context import cpu
 from ..ops.image import opencv
 from ..parameters import Float, Int
+from ..urls import text_of
 from .checks import arrays
 from .creation import array
 from .ndarray import NDArray
@@ -148,7 +149,7 @@ def _cvimread(filename: str, flag: int = 1, to_rgb: bool = True, out: NDArray | 
         raise error(
             TypeError, f"operator _cvimread: parameter 'filename' must be a path, got {type(filename).__name__}"
         )
-    name = os.fspath(filename)
+    name = text_of(filename, "operator _cvimread: parameter 'filename'")
     data = _io_files.read_whole(name, endless=_io_files.LARGEST_PICTURE)
     image = opencv.decode(data, flag, name, bool(to_rgb))
     result = array(image, ctx=cpu(), dtype="uint8")

@@ -17,6 +17,7 @@ from .._core.params import as_dtype
 from .._json import encode
 from ..context import current_context
 from ..drafts import Draft, atomic_writer
+from ..elementwise import true_bools
 from ..limits import check_packing, check_unpacked, read_up_to
 from ..ndarray import NDArray
 from ..ndarray import files as legacy
@@ -236,6 +237,8 @@ def _fill(host: np.ndarray[Any, Any], stream: Any, fortran: bool, swapped: bool)
         values = piece.view(host.dtype)
         if swapped:
             values.byteswap(inplace=True)
+        if values.dtype == np.bool_:
+            values[:] = true_bools(values)  # a damaged byte must not become a broken bool
         if numbers is not None:
             at = start // host.itemsize
             numbers[at : at + values.size] = values

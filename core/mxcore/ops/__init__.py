@@ -37,7 +37,7 @@ FAMILIES = {
     "convolution": "operators deformable patches gradients",
     "pooling": "operators gradients",
     "normalization": "batch_norm sync_batch_norm layer_norm local_response gradients",
-    "loss": "operators ctc gradients",
+    "loss": "operators ctc picked gradients",
     "recurrent": "operators gradients",
     "attention": "operators gradients",
     "vision": "spatial roi correlation resize upsampling gradients",

@@ -20,7 +20,7 @@ from ._bound import update
 from ._steps import state_and_master
 from .base import Optimizer
 
-__all__ = ["FusedOptimizer", "Group", "Step", "disjoint", "move"]
+__all__ = ["MOST", "FusedOptimizer", "Group", "Step", "disjoint", "many_of", "move", "together"]
 
 #: Weights of one call at most: as many outputs of an operator may be its inputs.
 MOST = 256
@@ -236,16 +236,11 @@ def _run(steps: Sequence[Step], made: list[Group]) -> None:
         for step in steps:
             step.run()
         return
-    names: dict[Any, str | None] = {}  # what operators there are for many
     groups: dict[Any, list[int]] = {}
     for i, step in enumerate(steps):
-        one = step.name, step.master is not None
-        if one not in names:
-            names[one] = _together(ctx.device, *one)
-        name = names[one]
-        if name is not None and step.weight._st.ctx is ctx and step.is_alike() and _plain(step.numbers):
-            common = [item for item in step.numbers.items() if item[0] not in _EACH]
-            groups.setdefault((name, step.weight._data.dtype, *common), []).append(i)
+        alike = many_of(ctx.device, step) if step.weight._st.ctx is ctx else None
+        if alike is not None:
+            groups.setdefault(alike, []).append(i)
         else:
             made += _run_groups(steps, groups)
             step.run()
@@ -259,16 +254,30 @@ def _plain(numbers: dict[str, Any]) -> bool:
 
 def _run_groups(steps: Sequence[Step], groups: dict[Any, list[int]]) -> list[Group]:
     made = []
-    for (name, _, *common), places in groups.items():
+    for (name, *_), places in groups.items():
         for at in range(0, len(places), MOST):
             part = places[at : at + MOST]
             op, some = tables.ops.get(name), [steps[i] for i in part]
-            rates = {f"{n}s": tuple([step.numbers[n] for step in some]) for n in ("lr", "wd")}
-            p = op.parse({"num_weights": len(part), **rates, **dict(common)})
+            p = together(op, some)
             invoke(op, [a for step in some for a in step.arrays], p, out=[step.weight for step in some])
             made.append(Group(some[0].name, op, part, p))
     groups.clear()
     return made
+
+
+def together(op: Op, steps: Sequence[Step]) -> Params:
+    """The parameters of the operator that makes some steps together, which have all but their rates in common."""
+    rates = {f"{n}s": tuple([step.numbers[n] for step in steps]) for n in ("lr", "wd")}
+    common = {n: v for n, v in steps[0].numbers.items() if n not in _EACH}
+    return op.parse({"num_weights": len(steps), **rates, **common})
+
+
+def many_of(device: Any, step: Step) -> tuple[Any, ...] | None:
+    """What steps have in common that one operator can make together, its name first; None where there is none."""
+    name = _together(device, step.name, step.master is not None)
+    if name is None or not step.is_alike() or not _plain(step.numbers):
+        return None
+    return name, step.weight._data.dtype, *(item for item in step.numbers.items() if item[0] not in _EACH)
 
 
 def _together(device: Any, name: str, mixed: bool) -> str | None:

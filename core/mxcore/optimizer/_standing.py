@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from itertools import repeat
 from operator import attrgetter, is_
 from typing import Any
@@ -12,15 +11,15 @@ from typing import Any
 from .._core import tables
 from .._core.array import Sparse, Storage
 from .._core.call import eager_call, op_context
-from .._core.errors import raise_in_op
+from .._core.errors import in_a_line, raise_in_op, warn
 from .._core.kernels import Spec
 from .._core.op import Op
 from .._core.params import Params
 from .._core.state import state as mode
 from .._core.stream import begin, commit, heavy
-from .._locks import fork_safe_lock, lock_of, locked
+from .._locks import fork_safe_lock, held, lock_of, locked
 from ..ndarray import NDArray
-from ._fused import FusedOptimizer, Group, Step, disjoint
+from ._fused import MOST, FusedOptimizer, Group, Step, disjoint, many_of, together
 
 __all__ = ["Standing"]
 
@@ -28,7 +27,6 @@ _DATA, _STORAGE = attrgetter("_data"), attrgetter("_st")
 _MISSING = object()
 #: Of numbers that stay as they are.
 _PLAIN = {int, float, bool, str, type(None)}
-_open = nullcontext()
 
 
 class _Call:
@@ -48,11 +46,19 @@ class _Call:
         What it calls them.
     whole : bool
         Whether it moves all weights, in their order.
+    locked : list of int
+        The weights, in the order in which their locks are taken: no two threads write to one at once.
     run : callable
     owner : str
+        Whose kernel it is.
+    ready : bool
+        Whether the kernel looks at its arrays beforehand.
     """
 
-    __slots__ = ("name", "op", "places", "params", "ins", "width", "many", "rates", "whole", "run", "owner", "work")
+    __slots__ = (
+        *("name", "op", "places", "params", "ins", "width", "many", "rates", "whole", "locked"),
+        *("run", "owner", "ready", "work"),
+    )
 
     def __init__(self, group: Group, steps: Sequence[Step]) -> None:
         from ..executor.direct import bind  # light imports: whoever trains has it
@@ -67,6 +73,7 @@ class _Call:
         if not {*self.rates} <= self.op.parser.dynamic:
             raise LookupError
         self.whole = self.places == [*range(len(steps))]
+        self.locked = sorted(self.places, key=lambda i: id(steps[i].weight._st))
         some = [steps[i] for i in group.places]
         ins = self.ins = [a._data for step in some for a in step.arrays]
         weights, ctx, p = [step.weight._data for step in some], some[0].weight._st.ctx, self.params
@@ -80,7 +87,15 @@ class _Call:
         self.owner, self.work, self.width = bound.owner, bound.work, len(some[0].arrays)
         outs = weights + [ins[i] for i in p._sig.mutates]
         k = op_context(ctx, False)
-        run: Callable[[], Any] | None = bind(bound, k, p, ins, outs)
+        run: Callable[[], Any] | None = None
+        try:
+            run = bind(bound, k, p, ins, outs)
+        except Exception as e:  # the weights have moved by then
+            warn(
+                f"operator {self.op.name}: what the kernel of {bound.owner} makes of its arrays beforehand failed: "
+                f"{in_a_line(e)}; it is called without"
+            )
+        self.ready = run is not None
         self.run = bound.bind(k, p, ins, outs) if run is None else run
 
     def some(self, values: Sequence[Any]) -> Sequence[Any]:
@@ -97,6 +112,16 @@ class _Call:
     def no_grads(self) -> None:
         """Let go of them."""
         self.ins[1 :: self.width] = [None] * len(self.places)
+
+    def move(self, grads: Sequence[Any]) -> None:
+        """Move its weights by their gradients; given are those of all."""
+        try:
+            self.grads(grads)
+            self.run()
+        except Exception as e:
+            raise_in_op(e, self.op.name, self.params, self.ins, owner=self.owner)
+        finally:
+            self.no_grads()  # they are of one step
 
     def move_at(self, *rates: Sequence[Any]) -> None:
         """Exchange the rates and decays; given are those of all weights."""
@@ -121,6 +146,30 @@ def _alone(i: int, step: Step) -> Group:
         raise LookupError
     op = tables.ops.get(step.operator)
     return Group(step.name, op, [i], op.parse(dict(step.numbers)))
+
+
+def _calls(device: Any, steps: Sequence[Step], places: Sequence[int]) -> list[_Call]:
+    """Steps that were made one by one: together from now on, where a kernel for many finds all ready at each call."""
+    several: dict[Any, list[int]] = {}
+    found = []
+    for i in places:
+        # On a device with a queue they were made together as far as they can be.
+        alike = None if device.async_ else many_of(device, steps[i])
+        if alike is None:
+            found.append(_Call(_alone(i, steps[i]), steps))
+        else:
+            several.setdefault(alike, []).append(i)
+    for (name, *_), some in several.items():
+        op = tables.ops.get(name)
+        for at in range(0, len(some), MOST):
+            part = some[at : at + MOST]
+            ones = [_Call(_alone(i, steps[i]), steps) for i in part]
+            if len(part) > 1:
+                all_ = _Call(Group(ones[0].name, op, part, together(op, [steps[i] for i in part])), steps)
+                if all_.ready and {one.owner for one in ones} == {all_.owner}:  # else somebody has better ones
+                    ones = [all_]
+            found += ones
+    return found
 
 
 class Standing:
@@ -183,9 +232,9 @@ class Standing:
             numbers = {n: v for n, v in step.numbers.items() if n not in ("lr", "wd")}
             if self.numbers.setdefault(step.name, numbers) != numbers:
                 raise LookupError
-        together = {i for group in groups for i in group.places}
-        alone = [_alone(i, step) for i, step in enumerate(steps) if i not in together]
-        self.calls = [_Call(group, steps) for group in (*groups, *alone)]
+        made = {i for group in groups for i in group.places}
+        others = [i for i in range(len(steps)) if i not in made]
+        self.calls = [_Call(group, steps) for group in groups] + _calls(ctx.device, steps, others)
         #: The arrays of the states, and the master copies.
         self.kept = [a for step in steps for a in step.arrays[2:]]
         self.kinds = [(d.__class__, d.shape, d.dtype) for d in (step.grad._data for step in steps)]
@@ -276,6 +325,7 @@ class Standing:
         return (
             (new.__class__, new.shape, new.dtype) == self.kinds[i]
             and grad._st.ctx is self.ctx
+            and grad._st.views == 0  # else some weight may lie there
             and self.ctx.device.owns(new)
             and id(new) not in self._written
         )
@@ -285,13 +335,8 @@ class Standing:
         self.ctx.activate()
         commit(writes)
         for call in self.calls:
-            # What is one weight's alone is not written to by two threads at once; a queue has an order of its own.
-            with _open if call.many or self._queued else lock_of(writes[call.places[0]]):
-                try:
-                    call.grads(news)
-                    call.run()
-                except Exception as e:
-                    raise_in_op(e, call.op.name, call.params, call.ins, owner=call.owner)
-                finally:
-                    call.no_grads()  # they are of one step
+            if self._queued:  # it has an order of its own
+                call.move(news)
+            else:
+                held([lock_of(writes[i]) for i in call.locked], call.move, (news,))
         commit(writes)

@@ -27,8 +27,9 @@ from ._pickle import INSTRUCTIONS, Named, Pending, read
 from ._whole import check
 from .base import Optimizer
 
-#: Storage type -> where MXNet has the class of such arrays.
+#: Storage type, or "np" for arrays of ``mx.np`` -> where MXNet has the class of such arrays.
 ARRAYS = {
+    "np": ("mxnet.numpy", "ndarray"),
     "default": ("mxnet.ndarray.ndarray", "NDArray"),
     "row_sparse": ("mxnet.ndarray.sparse", "RowSparseNDArray"),
     "csr": ("mxnet.ndarray.sparse", "CSRNDArray"),
@@ -55,11 +56,15 @@ _Base: Any = pickle._Pickler
 
 
 class _Array:
-    """Stands for the class of an array while it is written; the classes below are one for each storage type."""
+    """Stands for the class of an array while it is written; the classes below are one for each kind."""
 
 
-_STAND_INS = {stype: type(name, (_Array,), {}) for stype, (_, name) in ARRAYS.items()}
-_GLOBALS = {_STAND_INS[stype]: place for stype, place in ARRAYS.items()}
+_STAND_INS = {kind: type(name, (_Array,), {}) for kind, (_, name) in ARRAYS.items()}
+_GLOBALS = {_STAND_INS[kind]: place for kind, place in ARRAYS.items()}
+
+
+def _stand_in(array: NDArray) -> type[_Array]:
+    return _STAND_INS[array.stype if array.rules is None else "np"]
 
 
 def dumps(states: Any) -> bytes:
@@ -119,7 +124,7 @@ class _Pickler(_Base):  # type: ignore[misc]  # its types leave out what it offe
         """Write arrays by MXNet's class and bytes."""
         if not isinstance(obj, nd.NDArray):
             return NotImplemented
-        return _STAND_INS[obj.stype], (None,), {"handle": bytearray(dump_record(to_record(obj)))}
+        return _stand_in(obj), (None,), {"handle": bytearray(dump_record(to_record(obj)))}
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
         """Write our classes under MXNet's names."""
@@ -138,7 +143,7 @@ class _Outline(_Pickler):
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, nd.NDArray):
-            return _STAND_INS[obj.stype], (None,), {"handle": _ELEMENT}
+            return _stand_in(obj), (None,), {"handle": _ELEMENT}
         return np.zeros(1, obj.dtype).__reduce__() if type(obj) is np.ndarray else NotImplemented
 
 
@@ -155,7 +160,8 @@ def _found(module: str, name: str, home: str) -> Named:
     """What a file means by a name: an array, or a class of optimizers or schedulers."""
     module = OLD_MODULES.get(module, module)
     if (module, name) in ARRAYS.values():
-        return Named(f"{module}.{name}", call=lambda handle=None: Pending("an array", _array))
+        make = _np_array if (module, name) == ARRAYS["np"] else _array
+        return Named(f"{module}.{name}", call=lambda handle=None: Pending("an array", make))
     module = MODULES.get(module, module)
     # Nothing is imported for a file, except from here.
     if module in _OURS or module.startswith(tuple(f"{m}." for m in _OURS)):
@@ -179,6 +185,11 @@ def _array(state: Any) -> NDArray | None:
     if not isinstance(handle, (bytes, bytearray, str)):
         raise error(ValueError, "an array lacks its bytes")
     return from_record(load_record(handle.encode("latin-1") if isinstance(handle, str) else handle))
+
+
+def _np_array(state: Any) -> NDArray | None:
+    found = _array(state)
+    return None if found is None else found.as_np_ndarray()
 
 
 def _empty(cls: Any, *args: Any) -> Any:

@@ -13,7 +13,7 @@ from ..lr_scheduler import LRScheduler
 from ..ndarray import NDArray
 from .base import Optimizer
 
-__all__ = ["check", "check_state"]
+__all__ = ["check", "check_fits", "check_state"]
 
 #: Where optimizers of ours are; what those of others keep is theirs.
 _OURS = "mxcore.optimizer"
@@ -54,7 +54,8 @@ def check(obj: Any, of: str = "the optimizer") -> None:
             if name not in _LATER:
                 raise error(ValueError, f"{of}, a {kind}, lacks {name!r}; the file is damaged")
             have[name] = _LATER[name]()
-        have[name] = _as_python(have[name])
+        if isinstance(usual, numbers.Number) or name in _OPTIONAL or not isinstance(have[name], (NDArray, np.ndarray)):
+            have[name] = _as_python(have[name])
         if not _alike(name, have[name], usual):
             raise error(
                 TypeError,
@@ -131,6 +132,44 @@ def check_state(optimizer: Optimizer, index: Any, weight: NDArray, state: Any) -
             f"{type(optimizer).__name__} keeps {_form(usual)} for a {weight.dtype.__name__} weight of {weight.shape}; "
             "the states are of another optimizer or network, or damaged",
         )
+
+
+def check_fits(optimizer: Optimizer, index: Any, weight: NDArray, state: Any) -> None:
+    """Refuse a state that is not of the dtypes that the optimizer, if it is our own, makes for a weight.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+    index : int or str
+        Of the weight.
+    weight : NDArray
+    state : object
+
+    Raises
+    ------
+    MXNetError
+        (also TypeError) with both forms.
+    """
+    if not type(optimizer).__module__.startswith(_OURS):
+        return
+    try:
+        usual = _dtypes(optimizer.create_state_multi_precision(index, weight))
+    except Exception:  # what has failed before says more
+        return
+    made = _dtypes(state)
+    if made != usual:
+        raise error(
+            TypeError,
+            f"the state of parameter {index!r} holds {', '.join(made) or 'no numbers'}, but {type(optimizer).__name__} "
+            f"keeps {', '.join(usual) or 'none'} for its weight, which is {weight.dtype.__name__} now; after cast() "
+            "make a new Trainer or Updater (in a Module: init_optimizer with force_init=True)",
+        )
+
+
+def _dtypes(state: Any) -> list[str]:
+    if isinstance(state, NDArray):
+        return [state.dtype.__name__]
+    return [name for part in state for name in _dtypes(part)] if isinstance(state, (list, tuple)) else []
 
 
 def _same_form(state: Any, usual: Any) -> bool:

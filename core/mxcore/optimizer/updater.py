@@ -10,13 +10,14 @@ from typing import Any
 
 from .._core.transfer import check_writable, read_only
 from .._io_files import checked, naming, read_whole
+from .._locks import fork_safe_lock, locked
 from ..context import Context
 from ..drafts import settle
 from ..ndarray import NDArray
 from ._fused import MOST, FusedOptimizer, Group, Step, move
 from ._standing import Standing
 from ._states import check_readable, dumps, is_pickle, loads
-from ._whole import check_state
+from ._whole import check_fits, check_state
 from .base import Optimizer
 
 #: So many lists of weights that move together are remembered, and so often once more that was not met again.
@@ -33,7 +34,7 @@ class Updater:
 
     Notes
     -----
-    Behaviour matched: MXNet 1.9.1 ``mx.optimizer.Updater``.
+    Behaviour matched: MXNet 1.9.1 ``mx.optimizer.Updater``. Threads that share one take turns.
 
     Examples
     --------
@@ -50,6 +51,7 @@ class Updater:
 
     def __init__(self, optimizer: Optimizer) -> None:
         self.optimizer = optimizer
+        self._object_lock = fork_safe_lock()
         self.states: dict[Any, Any] = {}
         self.states_synced: dict[Any, bool] = {}
         self.aggregate_updates = optimizer.aggregate_num > 0
@@ -59,6 +61,7 @@ class Updater:
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_standing": {}}  # what is bound is bound to this one's arrays
 
+    @locked
     def __call__(self, index: Any, grad: Any, weight: Any) -> None:
         """Move one weight, or a list of them, in place.
 
@@ -74,8 +77,8 @@ class Updater:
         if not isinstance(index, (list, tuple)):
             index, grad, weight = [index], [grad], [weight]
         optimizer, states = self.optimizer, self.states
-        several, given = len(index) > 1, weight
-        if several and isinstance(optimizer, FusedOptimizer):
+        given = weight
+        if len(index) > 1 and isinstance(optimizer, FusedOptimizer):
             found = self._standing.get((index[0], len(index)))
             if found is not None:
                 optimizer._set_current_context(found.ctx.device_id if self.replicas else 0)
@@ -95,9 +98,26 @@ class Updater:
                 check_state(optimizer, i, w, state)
                 states[i], self.states_synced[i] = state, True
         self._check(index, weight)  # before any of them moves
+        try:
+            self._move(optimizer, index, grad, weight, given)
+        except (TypeError, ValueError, LookupError, AttributeError):  # as states of another form give
+            for i, w in zip(index, weight):
+                check_fits(optimizer, i, w, states[i])
+            raise
+
+    def _move(
+        self,
+        optimizer: Optimizer,
+        index: Sequence[Any],
+        grad: Sequence[Any],
+        weight: Sequence[Any],
+        given: Sequence[Any],
+    ) -> None:
+        """Move weights, whose states are there; as `given` they are of any class."""
+        states = self.states
         # Of a group that has moved more and less often a schedule gives the rate of the most, as in MXNet.
         uneven = self.aggregate_updates and optimizer.lr_scheduler is not None and not optimizer._are_even(index)
-        if several and isinstance(optimizer, FusedOptimizer) and optimizer._is_told and not uneven:
+        if len(index) > 1 and isinstance(optimizer, FusedOptimizer) and optimizer._is_told and not uneven:
             held = [states[i] for i in index]
             steps, groups = move(optimizer, zip(index, weight, grad, held))
             self._stand(optimizer, index, given, held, steps, groups)
@@ -204,6 +224,7 @@ class Updater:
             return tuple(parts) if isinstance(state, tuple) else parts
         return state
 
+    @locked
     def set_states(self, states: bytes) -> None:
         """Take over states saved by `get_states`, here or in MXNet.
 
@@ -248,6 +269,7 @@ class Updater:
             for updater in (self, *replicas):
                 updater.set_states(data)
 
+    @locked
     def get_states(self, dump_optimizer: bool = False) -> bytes:
         """Return the states as bytes, in the form of MXNet's.
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import os
 import threading
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 from .._forks import hold_at_fork
-from ..base import error
+from .._workers import begin
+from ..base import MXNetError, MXNetWarning, error
 from ..ndarray import waitall
 from . import observer
 from .config import config
@@ -40,6 +43,8 @@ profiler_kvstore_handle: Any = ctypes.c_void_p()
 _lock = threading.RLock()
 hold_at_fork(_lock)
 _state = {"run": False, "paused": False}
+#: Ends the thread that writes the trace while the profiler runs.
+_over = [threading.Event()]
 
 
 def set_kvstore_handle(handle: Any) -> None:
@@ -96,7 +101,8 @@ def set_config(**kwargs: Any) -> None:
     Raises
     ------
     MXNetError
-        (also ValueError) for a setting that there is not, or a wrong value.
+        (also ValueError) for a setting that there is not, or a wrong value, (also RuntimeError) if a thread that it
+        needs cannot be started; nothing is changed then.
 
     Examples
     --------
@@ -105,17 +111,18 @@ def set_config(**kwargs: Any) -> None:
     """
     if not _process(kwargs.pop("profile_process", "worker"), "set_config", kwargs):
         return
-    with _lock:
+    with _lock, _or_as_before():
         config.check(kwargs)
-        on, often = recorder.on, config.continuous_dump
-        if on:
+        often = config.continuous_dump
+        if recorder.on:
             waitall()
-            observer.uninstall()
         config.set(kwargs)
-        if on:
-            observer.install()
         if _state["run"] and config.continuous_dump and not often:
             _write_often()
+        if recorder.on:
+            observer.install()
+        if not config.continuous_dump:
+            _over[0].set()
 
 
 def set_state(state: str = "stop", profile_process: str = "worker") -> None:
@@ -124,7 +131,8 @@ def set_state(state: str = "stop", profile_process: str = "worker") -> None:
     Raises
     ------
     MXNetError
-        (also ValueError) for another state.
+        (also ValueError) for another state, (also RuntimeError) if a thread that it needs cannot be started; it goes on
+        as before then.
 
     Examples
     --------
@@ -144,10 +152,29 @@ def set_state(state: str = "stop", profile_process: str = "worker") -> None:
         if run == _state["run"] and recorder.on == (run and not _state["paused"]):
             return
         waitall()
-        _state.update(run=run, paused=False)
-        _switch()
-        if run and config.continuous_dump:
-            _write_often()
+        with _or_as_before():
+            _state.update(run=run, paused=False)
+            if run and config.continuous_dump:
+                _write_often()
+            _switch()
+            if not run:
+                _over[0].set()
+
+
+@contextlib.contextmanager
+def _or_as_before() -> Iterator[None]:
+    """Where there is no room for a thread, leave state and settings as they were, so that all can be asked for again.
+
+    What Ctrl-C leaves, and what cannot be switched off, the next call mends.
+    """
+    state, settings = _state.copy(), vars(config).copy()
+    try:
+        yield
+    except MXNetError:
+        vars(config).update(settings)
+        if _state["run"] and not _state["paused"]:
+            _state.update(state)
+        raise
 
 
 def _switch() -> None:
@@ -214,8 +241,9 @@ def _hold(profile_process: str, command: str, paused: bool) -> None:
         with _lock:
             if _state["run"] and _state["paused"] != paused:
                 waitall()
-                _state["paused"] = paused
-                _switch()
+                with _or_as_before():
+                    _state["paused"] = paused
+                    _switch()
 
 
 def dump(finished: bool = True, profile_process: str = "worker") -> None:
@@ -296,13 +324,24 @@ def _write_often() -> None:
     """Write the trace every `dump_period` seconds until the profiler stops."""
 
     def write() -> None:
-        while _state["run"] and config.continuous_dump:
-            over.wait(config.dump_period)
-            if _state["run"] and config.continuous_dump:
-                write_trace(recorder, config.filename)
+        failed = False
+        while not over.wait(config.dump_period):
+            with _lock:  # what `dump` has written stays
+                if over.is_set() or not (_state["run"] and config.continuous_dump):
+                    return
+                try:
+                    write_trace(recorder, config.filename)
+                    failed = False
+                except MXNetError as e:
+                    if not failed:
+                        warnings.warn(f"profiler: {e}; it is tried again", MXNetWarning, stacklevel=1)
+                    failed = True
 
     over = threading.Event()
-    threading.Thread(target=write, name="mxcore-profiler-dump", daemon=True).start()
+    thread = threading.Thread(target=write, name="mxcore-profiler-dump", daemon=True)
+    begin(thread, "profiler: the thread that writes the trace", "call set_config(continuous_dump=False)")
+    _over[0].set()
+    _over[0] = over
 
 
 # ---- old names -----------------------------------------------------------------------------------------------------

@@ -13,6 +13,8 @@ from typing import Any
 
 from .._core import context
 from .._core.call import unwatch, watch
+from .._core.errors import MXNetError
+from .._workers import begin
 from ..ndarray import watched
 from .config import config
 from .record import Label, now, recorder
@@ -74,7 +76,6 @@ class _Sampler(threading.Thread):
     def __init__(self) -> None:
         super().__init__(name="mxcore-profiler-memory", daemon=True)
         self._over = threading.Event()
-        self._look()
 
     def run(self) -> None:
         recorder.thread_names[threading.get_ident()] = self.name  # the trace is written when it is gone
@@ -111,24 +112,39 @@ def _used() -> list[tuple[str, int]]:
 
 # ---- all together ------------------------------------------------------------------------------------------------
 def install() -> None:
-    """Begin to record, what `config` says."""
+    """Begin to record what `config` says, or go on with that; without room for a thread all is as before."""
     global _sampler
-    uninstall()  # what an interrupt has left
-    recorder.on = True
+    on, recorder.on = recorder.on, True
+    if not config.wants("memory"):
+        _end_sampler()
+    elif _sampler is None or not _sampler.is_alive():
+        _sampler = _Sampler()
+        try:
+            begin(_sampler, "profiler: the thread that looks at memory", "call set_config(profile_memory=False)")
+        except MXNetError:
+            _sampler, recorder.on = None, on
+            raise
+        _sampler._look()
+    _unwatch()  # what an interrupt has left, or other settings
     watch(_record)
     if config.wants("api"):
         watched.watch(_record_method)
-    if config.wants("memory"):
-        _sampler = _Sampler()
-        _sampler.start()
 
 
 def uninstall() -> None:
     """Put everything back; where an interrupt has ended it, the next time does the rest."""
-    global _sampler
+    _unwatch()
+    _end_sampler()
+    recorder.on = False
+
+
+def _unwatch() -> None:
     unwatch(_record)
     watched.unwatch(_record_method)
+
+
+def _end_sampler() -> None:
+    global _sampler
     sampler, _sampler = _sampler, None
     if sampler is not None:
         sampler.stop()
-    recorder.on = False

@@ -109,7 +109,7 @@ def _hint(n: Node, what: str) -> Any:
         return None
     try:
         return (
-            unknown_dims(literal(text))
+            unknown_dims(literal(text.replace("L", "")))  # of Python 2
             if what == "shape"
             else as_dtype(TYPE_CODES[int(text)] if text.isdigit() else text)
         )

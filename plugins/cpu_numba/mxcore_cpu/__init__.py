@@ -5,10 +5,9 @@ from __future__ import annotations
 from mxcore.plugin import Device, Graph, GraphPass, hookimpl
 
 from .loading import compiles
+from .passes import DEVICES
 
 API_VERSION = 1
-#: The devices of the host's memory, for which the kernels and passes are.
-DEVICES = ("cpu", "cpu_pinned", "cpu_shared")
 
 
 @hookimpl
@@ -29,11 +28,18 @@ def mxcore_kernels() -> dict[str, str]:
 @hookimpl
 def mxcore_graph_passes() -> list[GraphPass]:
     def norm_relu(graph: Graph) -> Graph:
-        from .norm_relu import norm_relu
+        from .passes.norm_relu import norm_relu
 
         return norm_relu(graph)
 
-    return [GraphPass("norm_relu", -1, norm_relu, late=True)] if compiles() else []
+    def picked_softmax(graph: Graph) -> Graph:
+        from .passes.picked_softmax import picked_softmax
+
+        return picked_softmax(graph)
+
+    if not compiles():
+        return []
+    return [GraphPass(f.__name__, -1, f, late=True) for f in (norm_relu, picked_softmax)]
 
 
 @hookimpl

@@ -27,7 +27,7 @@ from mxcore.plugin import Device, error
 
 from . import engines
 from .cudnn import TYPES, Handle, Refused, call, handles, library, told, version
-from .drivers import driver
+from .drivers import driver, emulated
 
 __all__ = ["DATA", "FILTER", "FORWARD", "Convolution", "Kind", "chosen", "convolve", "describe"]
 
@@ -38,7 +38,7 @@ _MOST_WAYS, _MOST_PLANS, _RUNS = 32, 1024, 3
 _MOST_BYTES = 1 << 40
 #: Products and sums from which on a convolution is worth looking for engines.
 _WORTH = 10**8
-#: Bytes that are filled, and how often, to keep a GPU at work for about a millisecond.
+#: Bytes that are filled, and how often, to keep a GPU at work for about a millisecond; an emulated one needs nothing.
 _BUSY, _OFTEN = 1 << 28, 12
 #: The name of our own kernels among what can be chosen.
 _OURS = "ours"
@@ -258,7 +258,7 @@ def _seconds(device: Device, handle: Handle, run: Callable[[], None]) -> float:
     d, events, host = driver(), [], float("inf")
     try:
         run()  # loads what it needs
-        some = device.empty((_BUSY,), np.uint8, handle.index)
+        some = device.empty((1 if emulated() else _BUSY,), np.uint8, handle.index)
         for _ in range(_OFTEN):
             some[...] = 0
         for _ in range(_RUNS):

@@ -94,6 +94,11 @@ def decode(data: Buffer, flag: int = AS_STORED) -> Image:
     if image is None:
         start = bytes(buffer[:4]).hex(" ")
         raise error(ValueError, f"OpenCV cannot decode the image of {buffer.size} bytes (first: {start})")
+    # OpenCV's decoder of PFM takes no notice of what the flag asks for: 1 or 256 colour, 4 or 8 what the file has.
+    if flag > 0 and flag & 257 and image.ndim == 2:
+        image = cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)
+    elif flag >= 0 and not flag & 269 and image.ndim == 3:
+        image = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
     return image
 
 

@@ -142,21 +142,24 @@ class MXRecordIO:
         self.uri = uri
         self.flag = flag
         self.on_error = check_policy(on_error)
-        self.is_open = False
+        self.is_open = self.writable = False
         self.skipped = 0
         self._lock = fork_safe_lock()  # which a signal handler may take again, to close what its thread writes
         self.open()
 
     def open(self) -> None:
-        """Open the file, at its beginning."""
+        """Open the file, at its beginning; what is still being written to it is completed before."""
         if self.flag not in ("r", "w"):
             raise error(ValueError, f"flag must be 'r' or 'w', not {self.flag!r}")
-        self.writable = self.flag == "w"
-        if self.writable:
-            self._write_anew()
-        else:
-            self._find_source()
-        self._begin()
+        with self._lock:
+            if self.is_open and self.writable:
+                self.close()
+            self.is_open, self.writable = False, self.flag == "w"
+            if self.writable:
+                self._write_anew()
+            else:
+                self._find_source()  # and not close the other one, which a thread may be reading by a key
+            self._begin()
 
     def _begin(self) -> None:
         """Stand before the first record, with the file open."""
@@ -204,7 +207,6 @@ class MXRecordIO:
 
     def reset(self) -> None:
         """Go back to the first record; a file that is written is completed, and then written anew."""
-        self.close()
         self.open()
 
     def rewind(self) -> None:
@@ -522,8 +524,9 @@ class MXIndexedRecordIO(MXRecordIO):
 
     def tell(self) -> int:
         """Return the offset of the record that is written or read next, in bytes."""
-        self._ready(self.writable)
-        return self._sink.position if self.writable else self._at
+        with self._lock:
+            self._ready(self.writable)
+            return self._sink.position if self.writable else self._at
 
     def read_idx(self, idx: Any) -> bytes | None:
         """Return the record of a key.
@@ -543,13 +546,15 @@ class MXIndexedRecordIO(MXRecordIO):
         MXNetError
             (also KeyError) for an unknown key, (also ValueError) if the record is damaged.
         """
-        self._ready(writable=False)
-        offset = self._offset(idx)
+        with self._lock:  # `reset` may open another file; the reading itself waits for nobody
+            self._ready(writable=False)
+            source, offset = self._source, self._offset(idx)
+            window = Window(source, self._reach(offset))
         try:
-            payload, after = read_record(Window(self._source, self._reach(offset)), offset)
+            payload, after = read_record(window, offset)
             if payload is None:
                 raise Damage(
-                    offset, f"the file ends before it, at {self._source.size()}; index and file may not belong together"
+                    offset, f"the file ends before it, at {source.size()}; index and file may not belong together"
                 )
         except Damage as damage:
             with self._lock:

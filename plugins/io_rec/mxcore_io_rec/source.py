@@ -7,6 +7,7 @@ written over since, or is another file when a copy of the reader opens it, is re
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import platform
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 from mxcore.base import MXNetError, error
 from mxcore.drafts import settle
 from mxcore.plugin import fork_safe_lock
-from mxcore.urls import archived, child, ending, facts, is_url, store
+from mxcore.urls import archived, child, ending, facts, is_url, store, text_of
 
 __all__ = ["LocalFile", "RemoteFile", "ReplacedError", "list_files", "open_pair", "open_source", "read_all", "resolve"]
 
@@ -30,6 +31,9 @@ _MACHINE = platform.node()
 
 #: How many bytes at its end a file that grows is known by.
 _TAIL = 4096
+
+#: So often a file is looked at, a millisecond apart, whose time has changed and whose length has not.
+_LOOKS = 10
 
 #: In seconds: a store whose look takes longer is far, and asked no more often than so.
 _FAR, _SELDOM = 0.002, 1.0
@@ -55,12 +59,9 @@ def resolve(uri: Uri) -> tuple[str, bool]:
     >>> resolve("file:///data/a.rec"), resolve("s3://bucket/a.rec")
     (('/data/a.rec', False), ('s3://bucket/a.rec', True))
     """
-    try:
-        name = os.fspath(uri)
-    except TypeError:
-        name = ""
-    if not isinstance(name, str) or not name:
-        raise error(TypeError, f"a record file is named by a path or a URL, not by {uri!r}")
+    name = text_of(uri, "the name of a record file")
+    if not name:
+        raise error(TypeError, f"the name of a record file must be a non-empty string or a path, not {name!r}")
     if is_url(name):
         return name, True
     return os.path.expanduser(name[7:] if name[:7].lower() == "file://" else name), False
@@ -159,10 +160,15 @@ class LocalFile:
 
     def _unchanged(self) -> None:
         """Refuse what was written over: some programs write into the file that others have open. A file may grow."""
-        now = os.fstat(self._file.fileno())
-        if now.st_size == self.mark.size and now.st_mtime_ns == self.mark.time:
-            return
-        if now.st_size <= self.mark.size or self._tail(self.mark.size) != self.mark.tail:
+        for _ in range(_LOOKS):
+            mark = self.mark  # first: another thread may put that of a longer file in its place
+            now = os.fstat(self._file.fileno())
+            if now.st_size == mark.size and now.st_mtime_ns == mark.time:
+                return
+            if now.st_size != mark.size:
+                break
+            time.sleep(0.001)  # who appends changes the time first
+        if now.st_size <= mark.size or self._tail(mark.size) != mark.tail:
             raise _replaced(self.name, "written over")
         self.mark = self._look()
 
@@ -178,11 +184,15 @@ class LocalFile:
             self._unchanged()  # after the reading: what was changed by then, it may have read
         except MXNetError:
             raise
-        except OSError as e:
-            raise failed("read", self.name, e) from e
-        except ValueError:
-            raise error(ValueError, f"{self.name!r} was closed while another thread read it") from None
+        except (OSError, ValueError) as e:
+            raise self._failed(e) from e
         return data
+
+    def _failed(self, e: Exception) -> Exception:
+        """The error of ours for what reading failed with."""
+        if isinstance(e, OSError) and e.errno != errno.EBADF:
+            return failed("read", self.name, e)
+        return error(ValueError, f"{self.name!r} was closed while another thread read it")
 
     def _read(self, position: int, n: int) -> bytes:
         if self._positional:
@@ -193,7 +203,12 @@ class LocalFile:
 
     def size(self) -> int:
         """Length of the file in bytes, as it is now."""
-        self._unchanged()
+        try:
+            self._unchanged()
+        except MXNetError:
+            raise
+        except (OSError, ValueError) as e:
+            raise self._failed(e) from e
         return self.mark.size
 
     def current(self) -> bool:
@@ -204,12 +219,13 @@ class LocalFile:
             return False
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """Close the file; what its disk tells then is about nothing that was read."""
+        with contextlib.suppress(OSError):
+            self._file.close()
 
     def __del__(self) -> None:
         if hasattr(self, "_file"):
-            self._file.close()  # readers are seldom closed by hand
+            self.close()  # readers are seldom closed by hand
 
 
 class RemoteFile:

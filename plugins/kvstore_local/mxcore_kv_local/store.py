@@ -104,6 +104,10 @@ class LocalKVStore(KVStore):
             write_each(together)
 
     @locked
+    def _pushpull(self, groups: Groups, outs: Groups, priority: int) -> None:
+        super()._pushpull(groups, outs, priority)  # no other thread pushes between the two
+
+    @locked
     def _pull_rows(self, groups: RowGroups, priority: int) -> None:
         for key, wanted in groups.items():
             outs = [out for out, _ in wanted]

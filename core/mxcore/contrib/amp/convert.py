@@ -393,16 +393,16 @@ def convert_hybrid_block(
 
     if not isinstance(block, HybridBlock):
         raise error(AssertionError, f"convert_hybrid_block: block must be a HybridBlock, got {type(block).__name__}")
-    graph = block._cached_graph  # another thread may drop it
-    if not graph:
+    graph = block._graph_now()  # another thread may drop it
+    if graph is None:
         raise error(
             RuntimeError,
             "convert_hybrid_block: Please first call block.hybridize() "
             "and then run forward with this block at least once",
         )
-    inputs, sym = graph
+    inputs, sym = graph.inputs, graph.out
     used = {*sym.list_inputs()}
-    params = dict([*block.collect_params().items(), *block._graph_params.items()])
+    params = {**dict(block.collect_params().items()), **graph.params}
     arrays = {n: p._reduce() for n, p in params.items() if n in used}
     aux = {n: arrays.pop(n) for n in sym.list_auxiliary_states() if n in arrays}
     sym, args, aux = convert_model(

@@ -114,12 +114,15 @@ def _lacks(network: Any, name: str) -> bool:
     return getattr(network, name, network) is None
 
 
-def _graph(network: Any, shapes: list[tuple[int, ...]]) -> tuple[list[Any], Symbol]:
-    """The inputs and the graph of a hybridised block, called with as many arrays as it takes."""
-    network.hybridize()
-    network(*(nd.zeros(s) for s in shapes[: _taken(network, len(shapes))]))
-    inputs, sym = network._cached_graph
-    return [*inputs], sym
+def _graph(network: Any, shapes: list[tuple[int, ...]]) -> tuple[list[Any], Symbol, dict[str, Any]]:
+    """Inputs, graph and parameters of a hybridised block, called with as many arrays as it takes."""
+    arrays = tuple(nd.zeros(s) for s in shapes[: _taken(network, len(shapes))])
+    with network._alone(arrays):  # another thread may hybridise it, too, and drop the graph
+        network.hybridize()
+        network.optimize_for(*arrays)
+        graph = network._traced_graph
+    network(*arrays)  # what only a run finds wrong is told before anything is calibrated
+    return [*graph.inputs], graph.out, {**dict(network.collect_params().items()), **graph.params}
 
 
 def _excluded(sym: Symbol, names: Iterable[str] | None, parts: Iterable[str] | None) -> list[str]:
@@ -214,8 +217,7 @@ def quantize_net_v2(
     if calib_data is not None and not isinstance(calib_data, DataIter):
         calib_data = _Batches(where, calib_data)
     shapes = _shapes(where, data_shapes, calib_data)
-    inputs, sym = _graph(network, shapes)
-    params = dict(itertools.chain(network.collect_params().items(), network._graph_params.items()))
+    inputs, sym, params = _graph(network, shapes)
     used = {*sym.list_inputs()}
     args = {n: p._reduce() for n, p in params.items() if n in used}
     aux = {n: args.pop(n) for n in sym.list_auxiliary_states() if n in args}

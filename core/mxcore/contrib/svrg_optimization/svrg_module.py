@@ -7,6 +7,7 @@ import numbers
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..._locks import locked
 from ...base import error
 from ...initializer import Uniform
 from ...module import Module
@@ -90,6 +91,7 @@ class SVRGModule(Module):
         #: anchor.
         self._full: Any = None
 
+    @locked
     def bind(
         self,
         data_shapes: Any,
@@ -105,24 +107,28 @@ class SVRGModule(Module):
         if for_training:
             self._mod_aux.bind(data_shapes, label_shapes, for_training, inputs_need_grad, force_rebind, None, grad_req)
 
+    @locked
     def reshape(self, data_shapes: Any, label_shapes: Any = None) -> None:
         """Bind both modules for other shapes; see :meth:`mxcore.module.Module.reshape`."""
         super().reshape(data_shapes, label_shapes)
         if self._mod_aux.binded:
             self._mod_aux.reshape(data_shapes, label_shapes)
 
+    @locked
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
         """Compute the outputs, in training those at the anchor too; see :meth:`mxcore.module.Module.forward`."""
         super().forward(data_batch, is_train)
         if self._full is not None and (self.for_training if is_train is None else is_train):
             self._mod_aux.forward(data_batch, True)
 
+    @locked
     def backward(self, out_grads: Any = None) -> None:
         """Compute the gradients, here and at the anchor; see :meth:`mxcore.module.Module.backward`."""
         super().backward(out_grads)
         if self._full is not None:
             self._mod_aux.backward(out_grads)
 
+    @locked
     def update(self) -> None:
         """Update the parameters with variance reduced gradients; with plain ones before `update_full_grads`."""
         if self._full is not None:
@@ -133,6 +139,7 @@ class SVRGModule(Module):
                         g[:] = g - anchor + mean
         super().update()
 
+    @locked
     def update_full_grads(self, train_data: Any) -> None:
         """Make the present weights the anchor, and compute the mean gradient over all batches there.
 
@@ -226,6 +233,7 @@ class SVRGModule(Module):
             sparse_row_id_fn,
         )
 
+    @locked
     def prepare(self, data_batch: Any, sparse_row_id_fn: Any = None) -> None:
         """Make both modules ready for a batch; see :meth:`mxcore.module.Module.prepare`."""
         super().prepare(data_batch, sparse_row_id_fn=sparse_row_id_fn)

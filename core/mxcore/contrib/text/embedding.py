@@ -66,7 +66,8 @@ def _lines(raw: BinaryIO, path: str, encoding: str) -> Iterator[tuple[int, str]]
     """The lines of a text with their numbers; errors name file and line."""
     n = 0
     try:
-        with io.TextIOWrapper(raw, encoding=encoding, errors="surrogateescape") as file:
+        file = io.TextIOWrapper(raw, encoding=encoding, errors="surrogateescape")
+        try:
             while line := file.readline(_LONGEST + 1):
                 n += 1
                 if n == 1:
@@ -84,6 +85,8 @@ def _lines(raw: BinaryIO, path: str, encoding: str) -> Iterator[tuple[int, str]]
                         f"is not in {encoding}; give the encoding of the file, or decode it anew",
                     )
                 yield n, line
+        finally:
+            file.detach()  # who reads it looks whether it was written to meanwhile
     except UnicodeError as e:
         raise error(ValueError, f"{path}, behind line {n}: {e}; give the encoding of the file") from None
     except LookupError as e:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..parameter import Parameter
@@ -11,13 +10,13 @@ from .structure import flatten
 if TYPE_CHECKING:
     from ...context import Context
     from ...ndarray import NDArray
-    from ...symbol import Symbol
     from . import HybridBlock
+    from .tracing import Traced
 
 __all__ = ["partition"]
 
 
-def partition(block: HybridBlock, backend: str, inputs: Sequence[Symbol], out: Symbol, args: tuple[Any, ...]) -> Symbol:
+def partition(block: HybridBlock, backend: str, traced: Traced, args: tuple[Any, ...]) -> Traced:
     """Send the graph of a block through its backend.
 
     Parameters
@@ -25,22 +24,23 @@ def partition(block: HybridBlock, backend: str, inputs: Sequence[Symbol], out: S
     block : HybridBlock
         Its parameters are initialised.
     backend : str
-    inputs : list of Symbol
-    out : Symbol
+    traced : Traced
+        Its graph.
     args : tuple
         What the block is called with.
 
     Returns
     -------
-    Symbol
-        The graph that came back. Arrays that the backend added to it become parameters of the block.
+    Traced
+        The graph that came back. Arrays that the backend added to it are parameters of the graph.
     """
+    out, added = traced.out, dict(traced.params)
     leaves: list[Any] = []
     flatten(args, leaves)
     ctx = leaves[0].context
-    known = [*block.collect_params().values(), *block._graph_params.values()]
+    known = [*block.collect_params().values(), *added.values()]
     arrays: dict[str | None, NDArray] = {p.name: p.data(ctx) for p in known}
-    arrays.update((i.name, leaf) for i, leaf in zip(inputs, leaves))
+    arrays.update((i.name, leaf) for i, leaf in zip(traced.inputs, leaves))
     found: dict[str, Any] = {}
     for kind, names in (("args", out.list_arguments()), ("aux", out.list_auxiliary_states())):
         found[kind] = {name: arrays[name] for name in names if name in arrays}
@@ -48,8 +48,8 @@ def partition(block: HybridBlock, backend: str, inputs: Sequence[Symbol], out: S
     for kind, names in (("args", out.list_arguments()), ("aux", out.list_auxiliary_states())):
         for name in names:
             if name not in arrays and name in found[kind]:
-                block._graph_params[name] = _parameter(name, found[kind][name], kind == "aux", ctx)
-    return out
+                added[name] = _parameter(name, found[kind][name], kind == "aux", ctx)
+    return traced._replace(out=out, params=added)
 
 
 def _parameter(name: str, value: NDArray, fixed: bool, ctx: Context) -> Parameter:

@@ -75,7 +75,9 @@ class Block:
     def __repr__(self) -> str:
         with explained(self):
             parts = "\n".join(
-                f"  ({key}): {_indent(repr(block))}" for key, block in self.__dict__.items() if isinstance(block, Block)
+                f"  ({key}): {_indent(repr(block))}"
+                for key, block in [*self.__dict__.items()]
+                if isinstance(block, Block)
             )
         return f"{type(self).__name__}(\n{parts}\n)"
 
@@ -151,7 +153,7 @@ class Block:
 
     def _warn_of_containers(self) -> None:
         registered = set(map(id, self._children.values()))
-        for key, value in self.__dict__.items():
+        for key, value in [*self.__dict__.items()]:  # a first call in another thread adds some
             if not isinstance(value, (list, tuple, dict)) or key.startswith("_"):
                 continue
             if not _all_registered(value, registered):

@@ -50,13 +50,24 @@ class CachedCall:
         params: Sequence[tuple[int, Parameter]],
     ) -> None:
         self.owner, self.op, self.params = owner, op, params
-        self.in_format, self.out_format = in_format, out_format
-        #: How many arrays make up a call, if that is all it has.
-        self._flat = len(inputs) if _bare(in_format) == [0] * len(inputs) else -1
         self._places = tuple(inputs)
+        self.take_formats(in_format, out_format)
         self._n_args = sum(at is not None for at in self._places) + len(params)
         #: After which change of parameters they were looked up; context -> the arguments of `op`.
         self._kept: tuple[Any, dict[Context, list[Any]]] = None, {}
+
+    def take_formats(self, in_format: Any, out_format: Any) -> None:
+        """Let inputs and outputs have these structures.
+
+        Parameters
+        ----------
+        in_format, out_format
+            See `flatten`.
+        """
+        self.in_format, self.out_format = in_format, out_format
+        n = len(self._places)
+        #: How many arrays make up a call, if that is all it has.
+        self._flat = n if _bare(in_format) == [0] * n else -1
 
     def __call__(self, args: tuple[Any, ...]) -> Any:
         """Run the graph.

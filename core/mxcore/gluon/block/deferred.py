@@ -1,8 +1,8 @@
 """Graphs of blocks that say in ``forward`` what they compute, with functions of ``mx.np``.
 
-Such a block runs once on arrays, while what its operators do is noted as a graph. What it reads beside inputs and
-parameters becomes a constant of the graph; what Python decides by shapes, or by the mode, it decides anew for inputs of
-other shapes and in the other mode, for which there is a graph of its own.
+Such a block runs once on arrays, while what its operators do is noted as a graph. Arrays that it reads beside inputs
+and parameters are read anew at each call, as long as they are the same arrays; what Python decides by shapes, or by the
+mode, it decides anew for inputs of other shapes and in the other mode, for which there is a graph of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..._noting import refused
 from ...base import error
 from ...composing import MODE
 from ...symbol.compose import hint
-from ..parameter import Constant
+from ..parameter import Constant, Parameter
 from .structure import flatten
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ...symbol import Symbol
     from .hybrid_block import HybridBlock
 
-__all__ = ["Tracer", "trace_arrays", "tracing"]
+__all__ = ["Outside", "Tracer", "trace_arrays", "tracing"]
 
 #: What arrays of a graph that is being noted stand for on the tape: so no operator and no view is passed over.
 _MARK = Leaf(None, "write")
@@ -65,8 +65,8 @@ class Tracer:
         self._entries: dict[int, tuple[Node, int]] = {}
         #: What is known by its id.
         self._alive: list[Any] = []
-        #: Name -> array, of what is neither an input nor a parameter.
-        self.constants: dict[str, NDArray] = {}
+        #: Name -> array, of what is neither an input nor a parameter of the block, such as parameters of other blocks.
+        self.outside: dict[str, NDArray] = {}
         self.names: set[str] = set()
         #: Whether gradients stop at what is computed now, as within ``autograd.pause()``.
         self.paused = False
@@ -89,11 +89,15 @@ class Tracer:
             p = self._param(x)
             if p is not None:
                 found = p.var()._entry()
+            elif x._entry is not None and x._entry[0].flows and x._entry[0].__class__ is not Leaf:
+                raise refused(
+                    "an array is computed with that is neither an argument nor a variable, but has gradients,"
+                )
             elif not x.size:  # which a parameter cannot hold: a length of 0 is one that it does not know yet
                 found = self._made("_npi_zeros", "zeros", shape=x.shape, dtype=x.dtype)
             else:
-                name = f"constant{len(self.constants)}"
-                self.constants[name] = x.twin()
+                name = f"{'variable' if x._entry else 'constant'}{len(self.outside)}"
+                self.outside[name] = x
                 found = (variable(name), 0)
             self._entries[id(x)] = found
             self._alive.append(x)
@@ -178,8 +182,8 @@ def trace_arrays(
 
     Returns
     -------
-    (list of Symbol, Symbol, structure of the outputs, dict of str to Constant, list)
-        Inputs, outputs as one symbol, the constants of the graph by name, and the random keys that were drawn.
+    (list of Symbol, Symbol, structure of the outputs, dict of str to Parameter, list)
+        Inputs, outputs as one symbol, the arrays that are not the block's by name, and the random keys that were drawn.
     """
     from ... import symbol
 
@@ -211,12 +215,22 @@ def trace_arrays(
     heads = [tracer.entry(x) for x in found]
     whole = type(inputs[0])(heads)
     used = set(whole.list_inputs())
-    constants = {}
-    for name, value in tracer.constants.items():
-        if name in used:
-            constants[name] = Constant(name, value)
-            constants[name].initialize(ctx=ctx)
-    return inputs, whole, out_format, constants, keys
+    more: dict[str, Any] = {}
+    for name, x in tracer.outside.items():
+        if name in used and x.context is ctx:
+            more[name] = Outside(name, x)
+        elif name in used:
+            more[name] = Constant(name, x)
+            more[name].initialize(ctx=ctx)
+    return inputs, whole, out_format, more, keys
+
+
+class Outside(Parameter):
+    """An array that is none of the block's parameters, as one of its graph: itself, as it may change, not a copy."""
+
+    def __init__(self, name: str, x: NDArray) -> None:
+        super().__init__(name, "null", shape=x.shape, dtype=x.dtype)
+        self._data, self._ctx_list = [x], [x.context]
 
 
 def _regrouped(leaves: Any, structure: Any) -> Any:

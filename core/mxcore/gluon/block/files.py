@@ -17,7 +17,6 @@ from ...urls import appended
 from ..parameter.pairing import likely_pairs
 from ..parameter.parameter_dict import brief, load_matching
 from .depth import explained
-from .tracing import first_call
 
 if TYPE_CHECKING:
     from ...context import Context
@@ -94,11 +93,10 @@ def _describe(block: Any, numbers: Iterator[int]) -> dict[str, Any]:
         "children": {},
     }
     if entry["hybridized"]:
-        with first_call:  # until it is read, no other thread drops the graph
-            graph, formats = block._cached_graph, {"in_format": block._in_format, "out_format": block._out_format}
-        if graph:
-            inputs, out = graph
-            entry.update(formats, inputs=[i.tojson() for i in inputs], symbol=out.tojson())
+        traced = block._graph_now()  # another thread may drop it
+        if traced is not None:
+            entry.update(in_format=traced.in_format, out_format=traced.out_format)
+            entry.update(inputs=[i.tojson() for i in traced.inputs], symbol=traced.out.tojson())
     with explained(block):
         for attribute, child in block._children.items():
             entry["children"][child.name] = attribute

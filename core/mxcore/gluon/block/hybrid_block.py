@@ -19,18 +19,18 @@ from ...context import current_context
 from ...executor.recent import Recent
 from ...model import write_checkpoint
 from ..parameter import DeferredInitializationError
+from ..parameter.parameter import changes, is_of_parameter
 from ..utils import is_np_array, shape_is_known
 from .block import Block
 from .cached_call import check_contexts, check_kinds
-from .deferred import trace_arrays, tracing
+from .deferred import Outside, trace_arrays, tracing
 from .seen import as_seen_by
 from .structure import arrays_in, flatten
-from .tracing import build, first_call, input_names, trace
+from .tracing import Traced, build, first_call, input_names, trace
 
 if TYPE_CHECKING:
     from ...context import Context
     from ...ndarray import NDArray
-    from ...symbol import Symbol
     from ..parameter import Parameter, ParameterDict
     from .cached_call import CachedCall
 
@@ -131,7 +131,10 @@ class HybridBlock(Block):
 
     def __getstate__(self) -> dict[str, Any]:
         # A graph is found again by tracing.
-        return {**self.__dict__, "_cached_graph": (), "_cached_op": None, "_noted": Recent(_NOTED)}
+        graph = self._traced_graph
+        told = self._told_format if graph is None else graph.in_format
+        kept = {"_traced_graph": None, "_told_format": told, "_cached_op": None, "_noted": Recent(_NOTED)}
+        return {**self.__dict__, **kept}
 
     def _clear_cached_op(self) -> None:
         """Forget the graph: what it was traced from has changed. A thread that is tracing ends first."""
@@ -140,14 +143,14 @@ class HybridBlock(Block):
             self._forget_graph()
 
     def _forget_graph(self) -> None:
-        #: The inputs, as a list of symbols, and the outputs, as one; empty before the first call.
-        self._cached_graph: Any = ()
-        self._in_format: Any = None
-        self._out_format: Any = None
+        #: All that is known of the graph, for whoever drops it waits for no signal handler; None before the first call.
+        self._traced_graph: Traced | None = None
+        #: Structure of the inputs of what this is a copy of.
+        self._told_format: Any = None
         #: What runs the graph.
         self._cached_op: CachedCall | None = None
-        #: Parameters that a backend added to the graph, by name.
-        self._graph_params: dict[str, Parameter] = {}
+        #: Whether graphs that were noted read parameters of others, which may have other arrays one day.
+        self._outside = False
         #: What runs the graphs that were noted on arrays, by what they depend on.
         self._noted = Recent(_NOTED)
 
@@ -158,6 +161,57 @@ class HybridBlock(Block):
         for device in {"cpu": None, **{x.context.device_type: None for x in found}}:
             tables.kernels.open(device)
         return first_call
+
+    def _graph_now(self) -> Traced | None:
+        """The graph, if there is one; who is about to make it anew ends first."""
+        graph = self._traced_graph
+        if graph is None and self._begun:
+            with first_call:
+                graph = self._traced_graph
+        return graph
+
+    # What others read of a block, and set: GluonTS writes the formats beside an exported graph, and gives them to the
+    # `SymbolBlock` that it reads.
+    @property
+    def _cached_graph(self) -> Any:
+        """The inputs, as a list of symbols, and the outputs, as one; empty before the first call."""
+        graph = self._traced_graph
+        return () if graph is None else graph[:2]
+
+    @_cached_graph.setter
+    def _cached_graph(self, value: Any) -> None:
+        if value:
+            raise error(TypeError, f"the graph of {type(self).__name__} '{self.name}' can be emptied, not be set")
+        self._clear_cached_op()
+
+    @property
+    def _in_format(self) -> Any:
+        """The structure of the inputs; None before the first call."""
+        graph = self._traced_graph
+        return self._told_format if graph is None else graph.in_format
+
+    @_in_format.setter
+    def _in_format(self, value: Any) -> None:
+        self._told_format = value
+        self._take_formats(in_format=value)
+
+    @property
+    def _out_format(self) -> Any:
+        """The structure of the outputs; None before the first call."""
+        graph = self._traced_graph
+        return None if graph is None else graph.out_format
+
+    @_out_format.setter
+    def _out_format(self, value: Any) -> None:
+        self._take_formats(out_format=value)
+
+    def _take_formats(self, **formats: Any) -> None:
+        """Let a graph that there is have other structures of inputs or outputs."""
+        graph, op = self._traced_graph, self._cached_op
+        if graph is not None:
+            self._traced_graph = graph = graph._replace(**formats)
+            if op is not None:
+                op.take_formats(graph.in_format, graph.out_format)
 
     # -- settings --------------------------------------------------------------------------------------------
 
@@ -321,23 +375,27 @@ class HybridBlock(Block):
         check_kinds(leaves, f"{type(self).__name__} '{self.name}'")
         check_contexts(leaves)
         mode = state.train, bool(state.record)
-        key = (leaves[0].context, mode, str(in_format), tuple((x.shape, x.dtype) for x in leaves))
+        now = changes.last
+        outside = now if self._outside else None
+        key = (leaves[0].context, mode, str(in_format), tuple((x.shape, x.dtype) for x in leaves), outside)
 
         keys: list[Any] = []
 
         def make() -> CachedCall:
             with self._alone(args):
-                before = self._cached_graph, self._in_format, self._out_format, self._graph_params
-                names = input_names(len(leaves))
-                inputs, out, out_format, self._graph_params, drawn = trace_arrays(self, args, names)
+                before, names = self._traced_graph, input_names(len(leaves))
+                inputs, out, out_format, added, drawn = trace_arrays(self, args, names)
                 keys.extend(drawn)
-                self._in_format, self._out_format = in_format, out_format
-                made = self._built(inputs, out, args)
-                if state.train and before[0]:  # what is exported is for prediction, if there is such a graph
-                    self._cached_graph, self._in_format, self._out_format, self._graph_params = before
-                return made
+                self._outside |= any(isinstance(p, Outside) and is_of_parameter(p.data()) for p in added.values())
+                made = self._built(Traced(inputs, out, in_format, out_format, added), args)
+                if not state.train or before is None:  # what is exported is for prediction, if there is such a graph
+                    self._traced_graph = made[0]
+                return made[1]
 
-        return self._noted.find(key, make), keys
+        found = self._noted.find(key, make)
+        if self._outside and outside is None:  # as is known only now
+            self._noted.find((*key[:-1], now), lambda: found)
+        return found, keys
 
     def _call_noted(self, args: tuple[Any, ...]) -> Any:
         """Run the graph that was noted for arrays like these, in this mode; note it if there is none."""
@@ -353,23 +411,24 @@ class HybridBlock(Block):
 
     def _build_cache(self, *args: Any) -> CachedCall:
         """Make what runs the graph, through the backend if there is one."""
-        inputs, out = self._get_graph(*args)
+        traced = self._get_graph(*args)
         if self._backend is not None:
             self._finish_deferred(self.collect_params().values(), *args)
-        self._cached_op = op = self._built(inputs, out, args)
+        made, op = self._built(traced, args)
+        if self._traced_graph is traced:  # else somebody has dropped it meanwhile
+            self._traced_graph, self._cached_op = made, op
         return op
 
-    def _built(self, inputs: list[Symbol], out: Symbol, args: tuple[Any, ...]) -> CachedCall:
-        """What runs a graph, with what was asked for: a backend, a watcher of its operators."""
+    def _built(self, traced: Traced, args: tuple[Any, ...]) -> tuple[Traced, CachedCall]:
+        """A graph as it runs, and what runs it, with what was asked for: a backend, a watcher of its operators."""
         if self._backend is not None:
             from .backend import partition
 
-            out = partition(self, self._backend, inputs, out, args)
-        self._cached_graph = inputs, out
-        made = build(self, inputs, out, self._in_format, self._out_format, self._flags)
+            traced = partition(self, self._backend, traced, args)
+        made = build(self, traced, self._flags)
         if self._op_hook is not None:
             made.op.register_op_hook(*self._op_hook)
-        return made
+        return traced, made
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Compute the output from operators of `F`. Every hybrid block defines its own.
@@ -390,18 +449,16 @@ class HybridBlock(Block):
 
     # -- graphs ----------------------------------------------------------------------------------------------
 
-    def _get_graph(self, *args: Any) -> tuple[list[Symbol], Symbol]:
-        """The block as a graph: its input variables, and its outputs as one symbol."""
+    def _get_graph(self, *args: Any) -> Traced:
+        """The block as a graph, traced by what it is called with unless it was before."""
         with self._alone(args):
-            if not self._cached_graph:
-                if args:
-                    leaves: list[Any] = []
-                    self._in_format = flatten(args, leaves)
-                    check_contexts(leaves)
-                inputs, out, self._out_format = trace(self, self._in_format)
-                self._cached_graph = inputs, out
-            inputs, out = self._cached_graph
-            return inputs, out
+            traced = self._traced_graph
+            if traced is None:
+                leaves: list[Any] = []
+                in_format = flatten(args, leaves)
+                check_contexts(leaves)
+                self._traced_graph = traced = trace(self, in_format)
+            return traced
 
     def _infer_attrs(self, method: str, attribute: str, *args: Any) -> list[Parameter]:
         """Ask the graph about its parameters; returns the parameters that it has."""
@@ -409,8 +466,8 @@ class HybridBlock(Block):
             with pause():
                 self._run_plain(*args)  # what its layers are called with is known to Python only
             return [*self.collect_params().values()]
-        inputs, out = self._get_graph(*args)
-        leaves: list[Any] = []
+        traced = self._get_graph(*args)
+        inputs, out, leaves = traced.inputs, traced.out, list[Any]()
         flatten(args, leaves)
         names = set(out.list_inputs())
         known = {i.name: getattr(leaf, attribute) for i, leaf in zip(inputs, leaves) if i.name in names}
@@ -536,18 +593,20 @@ class HybridBlock(Block):
         MXNetError (RuntimeError)
             If the block was not hybridised and called before.
         """
-        with first_call:  # until it is read, no other thread drops the graph
-            if not self._cached_graph and (not self._active or self._in_format is None):
-                raise error(
-                    RuntimeError,
-                    "Please first call block.hybridize() and then run forward "
-                    "with this block at least once before calling export.",
-                )
-            _, out = self._get_graph()
-            added = [*self._graph_params.values()]
+        traced, in_format = self._graph_now(), self._told_format  # another thread may drop them
+        if traced is None and self._active and in_format is not None:
+            with self._alone(()):
+                self._traced_graph = traced = trace(self, in_format)
+        if traced is None:
+            raise error(
+                RuntimeError,
+                "Please first call block.hybridize() and then run forward "
+                "with this block at least once before calling export.",
+            )
+        out = traced.out
         kinds = dict.fromkeys(out.list_arguments(), "arg")
         kinds.update((name, "aux") for name in out.list_auxiliary_states())
-        params = [*self.collect_params().values(), *added]
+        params = [*self.collect_params().values(), *traced.params.values()]
         write_checkpoint(
             path,
             epoch,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from typing import TYPE_CHECKING, Any
 
 from ... import ndarray as nd
@@ -47,7 +48,11 @@ def summary(block: Block, inputs: tuple[Any, ...]) -> None:
     seen: set[Parameter] = set()
     totals = {"total": 0, "trainable": 0, "shared": 0}
 
+    own = threading.get_ident()
+
     def add_row(layer: Block, _: Any, output: Any) -> None:
+        if threading.get_ident() != own:
+            return  # a call of another thread, which has the hooks of the layers, too
         if any(is_symbol(y) for y in arrays_in(output, [])):
             return  # a graph is being traced, for the shapes of parameters
         count = 0

@@ -15,6 +15,7 @@ from ..parameter import ParameterDict
 from ..utils import is_np_array
 from .hybrid_block import HybridBlock
 from .structure import flatten, is_symbol, regroup
+from .tracing import Traced
 
 if TYPE_CHECKING:
     from ...context import Context
@@ -90,9 +91,6 @@ class SymbolBlock(HybridBlock):
         ins, out, *_ = self._made_of
         return f"{type(self).__name__}(\n{out!r} : {len(ins)} -> {len(out.list_outputs())}\n)"
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_graph_params": {}}
-
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._clear_cached_op()
@@ -101,8 +99,12 @@ class SymbolBlock(HybridBlock):
         # The graph is what this block is made of; only what was derived from it can go.
         super()._forget_graph()
         if "_made_of" in self.__dict__:
-            ins, out, self._in_format, self._out_format = self._made_of
-            self._cached_graph = ins, out
+            self._traced_graph = Traced(*self._made_of, {})
+
+    def _take_formats(self, **formats: Any) -> None:
+        super()._take_formats(**formats)
+        ins, out, *kept = self._made_of
+        self._made_of = ins, out, *(formats.get(n, old) for n, old in zip(("in_format", "out_format"), kept))
 
     @staticmethod
     def imports(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..._locks import fork_safe_lock
 from ...base import error
@@ -15,9 +14,10 @@ from .structure import count, flatten, regroup
 
 if TYPE_CHECKING:
     from ...symbol import Symbol
+    from ..parameter import Parameter
     from . import Block, HybridBlock
 
-__all__ = ["build", "first_call", "trace"]
+__all__ = ["Traced", "build", "first_call", "trace"]
 
 #: Held while a first call finds out what later ones rely on: a graph, shapes, parameters that waited for their shape.
 #: One for all blocks, as they share children and parameters. Who may import what plugins bring takes it by
@@ -25,7 +25,29 @@ __all__ = ["build", "first_call", "trace"]
 first_call = fork_safe_lock()
 
 
-def trace(block: HybridBlock, in_format: Any) -> tuple[list[Symbol], Symbol, Any]:
+class Traced(NamedTuple):
+    """The graph of a block.
+
+    Attributes
+    ----------
+    inputs : list of Symbol
+        Its input variables.
+    out : Symbol
+        Its outputs as one.
+    in_format, out_format
+        Structures of inputs and outputs; see `flatten`.
+    params : dict of str to Parameter
+        What it reads beside the block's own parameters: of others, or what a backend added.
+    """
+
+    inputs: list[Symbol]
+    out: Symbol
+    in_format: Any
+    out_format: Any
+    params: dict[str, Parameter]
+
+
+def trace(block: HybridBlock, in_format: Any) -> Traced:
     """Compose a block's graph.
 
     Parameters
@@ -36,8 +58,8 @@ def trace(block: HybridBlock, in_format: Any) -> tuple[list[Symbol], Symbol, Any
 
     Returns
     -------
-    (list of Symbol, Symbol, structure)
-        The inputs, called ``data`` or ``data0``, ``data1`` …; the outputs as one symbol, and their structure.
+    Traced
+        Its inputs are called ``data`` or ``data0``, ``data1`` …
     """
     from ... import symbol
 
@@ -67,7 +89,7 @@ def trace(block: HybridBlock, in_format: Any) -> tuple[list[Symbol], Symbol, Any
             if name is not None and name in twice and s.get_children() is None:
                 first.setdefault(name, s)
         out = out(**first)
-    return inputs, out, out_format
+    return Traced(inputs, out, in_format, out_format, {})
 
 
 def input_names(n: int) -> list[str]:
@@ -79,17 +101,13 @@ def _called(block: Block) -> str:
     return f"{type(block).__name__} '{block.name}'"
 
 
-def build(
-    block: HybridBlock, inputs: Sequence[Symbol], out: Symbol, in_format: Any, out_format: Any, flags: dict[str, Any]
-) -> CachedCall:
+def build(block: HybridBlock, traced: Traced, flags: dict[str, Any]) -> CachedCall:
     """Make what runs a graph.
 
     Parameters
     ----------
     block : HybridBlock
-    inputs, out, out_format
-        As `trace` returns them.
-    in_format : list
+    traced : Traced
     flags : dict
         Of the CachedOp.
 
@@ -104,8 +122,9 @@ def build(
     """
     from ...executor.cached_op import CachedOp
 
+    inputs, out = traced.inputs, traced.out
     params = dict(block.collect_params().items())
-    params.update(block._graph_params)
+    params.update(traced.params)
     data = {symbol.name: i for i, symbol in enumerate(inputs)}
     places: list[int | None] = [None] * len(inputs)
     used = []
@@ -125,7 +144,7 @@ def build(
         _warn(f"The {', '.join(unused)} input to HybridBlock is not used by any computation. Is this intended?")
     if params:
         _warn(f"Parameter {', '.join(params)} is not used by any computation. Is this intended?")
-    return CachedCall(_called(block), CachedOp(out, flags), in_format, out_format, places, used)
+    return CachedCall(_called(block), CachedOp(out, flags), traced.in_format, traced.out_format, places, used)
 
 
 def _warn(text: str) -> None:

@@ -38,6 +38,15 @@ class _Changes:
 
 
 changes = _Changes()
+#: The arrays of all parameters, by their ids.
+_arrays: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+
+
+def is_of_parameter(x: Any) -> bool:
+    """Whether an array is a parameter's, which may have another one later: `changes` tells."""
+    return _arrays.get(id(x)) is x
+
+
 _STYPES = ("default", "row_sparse", "csr")
 _GRAD_REQS = ("write", "add", "null")
 
@@ -309,6 +318,7 @@ class Parameter:
                 more = {} if self._grad_stype == "default" else {"stype": self._grad_stype}
                 grad = [of_face(nd.zeros(d.shape, dtype=d.dtype, ctx=d.context, **more), d) for d in data]
             autograd.mark_variables(data, grad, self._grad_req)
+        _arrays.update((id(d), d) for d in data)
         self._grad, self._data = grad, data
         changes.last = object()
 

@@ -13,6 +13,7 @@ from ..._core.errors import error
 from ..._core.op import Op
 from ..._locks import writing
 from ..._op_functions import mixed_faces, take_last
+from ...elementwise import true_bools
 from ...np_functions import Face
 from ...np_functions.python_methods import give_methods
 from ..checks import place
@@ -32,9 +33,8 @@ class Arrays(Face):
     def from_host(self, host: np.ndarray[Any, Any], ctx: Any = None) -> ndarray:
         """An array of NumPy's on a device, copied."""
         where = place("array", ctx)
-        return ndarray(
-            where.device.from_host(np.ascontiguousarray(host).reshape(host.shape), where.device_id), Storage(where)
-        )
+        flat = np.ascontiguousarray(true_bools(host))
+        return ndarray(where.device.from_host(flat.reshape(host.shape), where.device_id), Storage(where))
 
     def placed(self, x: ndarray, ctx: Any = None) -> Any:
         """An array on the context that was asked for, or the current one."""

@@ -147,9 +147,17 @@ def custom(k: Call, p: Params, *data: Array) -> Any:
     with _unrecorded(k.ctx, k.is_train), _user_code(p, "forward"):
         # The lists are the user's: `backward` gets the arrays again, whatever stands in them then.
         worker.forward(is_train=k.is_train, req=["write"] * len(outs), in_data=[*ins], out_data=outs, aux=[*aux])
-        for x in (*outs, *aux):
+        values = _dense(outs, "out_data", len(out_shapes))
+        for x in (*values, *aux):
             x.wait_to_read()
-    return [x._data for x in outs] + [None] * len(aux), (worker, ins, outs)
+    return [x._data for x in values] + [None] * len(aux), (worker, ins, outs)
+
+
+def _dense(given: list[Any], name: str, n: int) -> list[Any]:
+    """What user code has left in a list, as dense arrays: programs have no place for others."""
+    if len(given) != n or not all(hasattr(x, "stype") for x in given):
+        raise ValueError(f"{name} must stay a list of {n} arrays, it holds {[type(x).__name__ for x in given][:8]}")
+    return [x if x.stype == "default" else x.tostype("default") for x in given]
 
 
 def _ignores_grads(p: Params) -> bool:
@@ -183,6 +191,7 @@ def _(k: Call, p: Params, saved: Any, dys: list[Any], ins: list[Any], outs: list
     dys = [_array(g._data.copy(), k.ctx) if g.stype == "default" else g for g in dys]
     with _unrecorded(k.ctx, state.train), _user_code(p, "backward"):
         worker.backward(req=req, out_grad=dys, in_data=[*in_data], out_data=[*out_data], in_grad=grads, aux=[*aux])
+        grads = _dense(grads, "in_grad", len(in_data))
         for x in (*grads, *aux):
             x.wait_to_read()
     return grads + [None] * len(aux)

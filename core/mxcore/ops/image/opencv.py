@@ -69,6 +69,11 @@ def decode(data: Any, flag: int = 1, name: str = "image", rgb: bool = True) -> n
     if image is None:
         start = f"; it begins with {bytes(raw[:8]).hex(' ')}" if raw.size else ""
         raise error(ValueError, f"{name} ({raw.size} bytes) is no image that OpenCV can decode{start}")
+    # OpenCV's decoder of PFM takes no notice of what the flag asks for: 1 or 256 colour, 4 or 8 what the file has.
+    if flag > 0 and flag & 257 and image.ndim == 2:
+        image = cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)
+    elif flag >= 0 and not flag & 269 and image.ndim == 3:
+        image = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
     if image.ndim == 2:
         return image[:, :, None]
     codes = {3: cv2.COLOR_BGR2RGB, 4: cv2.COLOR_BGRA2RGBA}

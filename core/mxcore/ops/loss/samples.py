@@ -91,6 +91,34 @@ _SAMPLE: tuple[list[Any], dict[str, Any]] = ([(5, 2, 4), [[1, 2, 0], [3, 3, 1]]]
 
 
 SAMPLES = {
+    "_pick_log_softmax": [
+        Sample((4, 5), np.array([0, 4, 2, 2]), grad=(True, False), mxnet="internal"),
+        Sample(
+            *((2, 3, 4), Ints((2, 3, 1), -2, 6, dtype="int32")),
+            params={"keepdims": True, "scalar": -1.0},
+            grad=(True, False),
+            mxnet="internal",
+        ),
+        Sample((3, 4), Ints((3, 1), 0, 4, dtype="int64"), params={"scalar": 2.5}, grad=(True, False), mxnet="internal"),
+        Sample((3, 4), [0.9, 1.7, -0.6], dtypes="float16 float32 float64", grad=(True, False), mxnet="internal"),
+        Sample([[-np.inf, 0.0, 1.0], [1e4, -1e4, 0.0], [np.nan, 1.0, 2.0]], [1, 0, 2], grad=False, mxnet="internal"),
+        Sample((0, 4), Ints((0,), 0, 4), grad=False, mxnet="internal"),
+        Sample((3, 1), Ints((3,), 0, 4), grad=(True, False), mxnet="internal"),
+    ],
+    "_backward_pick_log_softmax": [
+        Sample((4,), (4, 5), np.array([0, 4, 2, 9]), (4,), (4,), grad=False, mxnet="internal"),
+        Sample(
+            (2, 3, 1),
+            (2, 3, 4),
+            Ints((2, 3), 0, 4, dtype="int32"),
+            (2, 3),
+            (2, 3),
+            params={"keepdims": True, "scalar": -0.5},
+            grad=False,
+            mxnet="internal",
+        ),
+        Sample((0,), (0, 4), Ints((0,), 0, 4), (0,), (0,), grad=False, mxnet="internal"),
+    ],
     "SoftmaxOutput": [
         Sample((4, 3), [0, 2, 1, 1], grad=_FAKE),
         Sample((2, 3, 4), Ints((2, 4), 0, 3), params={"multi_output": True}, grad=_FAKE),

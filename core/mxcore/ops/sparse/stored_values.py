@@ -58,17 +58,21 @@ def _on_values(op: Op) -> Any:
     return body
 
 
-def _if_zero_stays(op: Op, stays: Callable[[Any], bool]) -> Any:
-    """The operator with a number, which decides whether zeros stay zeros: if not, the result is dense."""
+def _if_zero_stays(op: Op, stays: Callable[[Any], bool]) -> None:
+    """Storage of an operator with a number, which decides whether zeros stay zeros: if not, the result is dense."""
     on_values = _on_values(op)
 
+    def keeps(p: Params, dtype: Any) -> bool:
+        return stays(with_number(p, np.empty(0, dtype))[1])
+
     def body(k: Call, p: Params, data: Any) -> Any:
-        if stays(with_number(p, data.parts[-1])[1]):
+        if keeps(p, data.dtype):
             return on_values(k, p, data)
         dtype = op.dtype_rule(p, [data.dtype], [None])[1][0]
         return op.body(k, p, dense_of(k.xp, data)).astype(dtype)  # type: ignore[misc]
 
-    return body
+    op.storage(lambda p, stypes: stypes, body)
+    op.attach(zeros_stay=keeps)
 
 
 def _coordinates(xp: Any, x: CSR) -> tuple[Any, Any]:
@@ -238,7 +242,7 @@ for _op in (*FUNCTIONS, *ARITHMETIC, copy, block_grad, make_loss):
     elif _op.name in ("broadcast_mul", "broadcast_div"):
         _keep(_op, _csr_first, _with_dense(_op))
     elif _op.name in _ZERO_WITH:
-        _op.storage(lambda p, stypes: stypes, _if_zero_stays(_op, _ZERO_WITH[_op.name]))
+        _if_zero_stays(_op, _ZERO_WITH[_op.name])
     if _op.name == "elemwise_add":
         _sum_of_two = _op.sparse_body
 builtin.grad_add.storage(_alike_sum, _sum_of_gradients)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from mxcore.plugin import Call, Params, Spec
 
 from ..kernels import elementwise, many
+from ..kernels._arrays import flat
 from ..typing import Array, Outs
 from .common import FLOATS, cpu, large
 
@@ -52,6 +54,20 @@ def _activation(k: Call, p: Params, outs: Outs, data: Array) -> None:
 @cpu.kernel("_backward_Activation", dtypes=FLOATS, when=lambda p, dy, out: dy.size >= 1 << 8, out=True)
 def _backward_activation(k: Call, p: Params, outs: Outs, dy: Array, out: Array) -> None:
     elementwise.activation_backward(p.act_type, dy, out, outs[0])
+
+
+def _standing_gradient(k: Call, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None]:
+    """The gradient of an activation in a program, whose outputs are whole."""
+    gradient = elementwise.GRADIENTS[p.act_type]
+
+    def call() -> None:
+        dy, out = ins
+        gradient(dy.size, flat(dy), flat(out), outs[0].reshape(-1), 0.25)
+
+    return call
+
+
+_backward_activation.binds = _standing_gradient  # type: ignore[attr-defined]
 
 
 #: The types of LeakyReLU with a loop of their own, and elements from which it pays: NumPy's maximum is fast, its erf

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from mxcore.layouts import axes, channels_first
 from mxcore.plugin import Call, Params, Prepared, Spec
 
 from ..kernels import convolution as conv
 from ..kernels import gemm, packed, pooling, winograd
-from ..kernels._arrays import dense, writable
+from ..kernels._arrays import dense, flat, writable
 from ..typing import Array, Outs
 from .common import FLOATS, cpu
 
@@ -138,6 +141,53 @@ def _backward_fully_connected(k: Call, p: Params, outs: Outs, dy: Array, data: A
     gemm.fully_connected_backward(
         dy.reshape(-1, weight.shape[0]), rows_of(p, data), weight, d_data, outs[1], None if p.no_bias else outs[2]
     )
+
+
+#: Stands for an array that there is not.
+_NOTHING = np.empty(0, np.float32)
+
+
+def _in_one_call(rows: tuple[int, ...], weight: Any, *arrays: Any) -> bool:
+    """Whether a layer of a program is so small that one call of a kernel takes less than those of NumPy's functions."""
+    sizes = rows[0], *weight.shape
+    # NumPy has other products for vectors; of other dtypes no code was brought, and compiling takes longer.
+    return gemm.small(*sizes) and min(sizes) > 1 and {a.dtype for a in (weight, *arrays)} == {np.dtype(np.float32)}
+
+
+def _connecting(k: Call, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None] | None:
+    """A small layer in a program: the same numbers."""
+    rows, (filters, width) = rows_of(p, ins[0]).shape, ins[1].shape
+    if not _in_one_call(rows, ins[1], *ins):
+        return None
+    blas, biased = gemm.address(outs[0].dtype), len(ins) > 2
+
+    def call() -> None:
+        bias = flat(ins[2]) if biased else _NOTHING
+        gemm.layer(1, blas, rows[0], filters, width, flat(ins[0]), flat(ins[1]), bias, outs[0].reshape(-1))
+
+    return call
+
+
+_fully_connected.binds = _connecting  # type: ignore[attr-defined]
+
+
+def _differentiating(k: Call, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None] | None:
+    dy, data, weight = ins
+    rows, (filters, width) = rows_of(p, data).shape, weight.shape
+    if not _in_one_call(rows, weight, *ins):
+        return None
+    blas = gemm.address(dy.dtype)
+
+    def call() -> None:
+        places = [_NOTHING if o is None else o.reshape(-1) for o in outs]
+        gemm.layer_gradients(
+            1, blas, rows[0], filters, width, *map(flat, ins), *places, *[_NOTHING] * (3 - len(places))
+        )
+
+    return call
+
+
+_backward_fully_connected.binds = _differentiating  # type: ignore[attr-defined]
 
 
 def rows_of(p: Params, data: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from operator import is_not
@@ -164,23 +165,48 @@ def _still(groups: list[list[Array]]) -> None:
             np.copyto(weight, last, casting="same_kind")
 
 
-def _move_many(name: str, rule: str, mixed: bool, last: int) -> None:
+def _standing_many(
+    kernel: Callable[..., None],
+    rule: str,
+    more: dict[str, Any],
+    k: Call,
+    p: Params,
+    ins: Sequence[Any],
+    outs: Sequence[Any],
+) -> Callable[[], None] | None:
+    """The same weights and states again and again; None where arrays are not such as can be found again."""
+    n = p.num_weights
+    per, seen = len(ins) // n, [*outs]
+    groups = [[*ins[i * per : (i + 1) * per]] for i in range(n)]
+    written = [a for weight, _, *states in groups for a in (weight, *states)]
+    if {*map(id, written)} != {*map(id, seen)} or not all(a.flags.c_contiguous for group in groups for a in group):
+        return None
+    weights, standing = ins[::per], many.Standing(rule, groups, **more)
+    values = p.__dict__
+
+    def call() -> None:
+        grads = ins[1::per]
+        if any(map(is_not, outs, seen)) or any(map(is_not, ins[::per], weights)) or not standing.take(grads):
+            kernel(k, p, outs, *ins)
+        else:
+            standing.move(values)
+
+    return call
+
+
+def _move_many(name: str, rule: str, mixed: bool, last: int, **more: Any) -> None:
     def kernel(k: Call, p: Params, outs: Outs, *data: Array) -> None:
         n = p.num_weights
         arrays = data[: len(data) - last]
         lrs: Any = data[-2] if last == 2 else p.lrs
         wds: Any = data[-1] if last == 2 else p.wds
         _one_each(n, lrs=lrs, wds=wds)
-        more = {"momentum": p.momentum, "nesterov": False} if rule == "sgd_mom" else {}
-        many.move(
-            rule,
-            _groups(outs[:n], arrays, n),
-            {"lr": lrs, "wd": wds},
-            rescale_grad=p.rescale_grad,
-            clip_gradient=p.clip_gradient,
-            **more,
-        )
+        numbers = {**p.__dict__, **more}
+        common = {name: numbers[name] for name in many.RULES[rule].numbers.split()}
+        many.move(rule, _groups(outs[:n], arrays, n), {"lr": lrs, "wd": wds}, **common)
 
+    if not (mixed or last):
+        kernel.binds = functools.partial(_standing_many, kernel, rule, more)  # type: ignore[attr-defined]
     cpu.kernel(name, when=_movable(mixed, last), out=True)(kernel)
 
 
@@ -228,9 +254,11 @@ def _move_lamb(name: str, mixed: bool) -> None:
 
 
 for _mixed in ("", "mp_"):
-    for _rule in ("sgd", "sgd_mom"):
-        _move_many(f"multi_{_mixed}{_rule}_update", _rule, bool(_mixed), 0)
-        _move_many(f"preloaded_multi_{_mixed}{_rule}_update", _rule, bool(_mixed), 2)
+    for _rule, _more in (("sgd", {}), ("sgd_mom", {"nesterov": False})):
+        _move_many(f"multi_{_mixed}{_rule}_update", _rule, bool(_mixed), 0, **_more)
+        _move_many(f"preloaded_multi_{_mixed}{_rule}_update", _rule, bool(_mixed), 2, **_more)
+    _move_many(f"_multi_{_mixed}nag_mom_update", "sgd_mom", bool(_mixed), 0, nesterov=True)
+    _move_many(f"_multi_{_mixed}adam_update", "adam", bool(_mixed), 0)
     _move_adamw(f"_{_mixed}adamw_update", bool(_mixed), several=False)
     _move_adamw(f"_multi_{_mixed}adamw_update", bool(_mixed), several=True)
     _move_lamb(f"_multi_{_mixed}lamb_update", bool(_mixed))

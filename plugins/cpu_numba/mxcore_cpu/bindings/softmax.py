@@ -10,6 +10,7 @@ import numpy as np
 from mxcore.plugin import Call, Params, Spec
 
 from ..kernels import ctc, softmax
+from ..kernels._arrays import flat
 from ..typing import Array, Outs
 from .common import FLOATS, cpu, helpers, inputs_by_name
 
@@ -60,6 +61,61 @@ for _op in ("softmax", "log_softmax"):
             backward(dy, out, outs[0], p.axis, p.temperature)
 
     _backwards()
+
+
+def _pickable(p: Params, data: Spec, index: Spec, *rest: Spec) -> bool:
+    return (
+        data.size > 0
+        and data.dtype in (np.float32, np.float64)
+        and index.dtype.kind in "fiu"
+        and index.dtype.itemsize >= 4
+        and all(s.dtype == data.dtype for s in rest)
+    )
+
+
+@cpu.kernel("_pick_log_softmax", when=_pickable, out=True)
+def _pick_log_softmax(k: Call, p: Params, outs: Outs, data: Array, index: Array) -> None:
+    out, largest, total = (np.empty(data.shape[:-1], data.dtype) if o is None else o for o in outs)
+    softmax.pick_log_softmax(data, index, out, largest, total, p.scalar)
+
+
+@cpu.kernel(
+    "_backward_pick_log_softmax",
+    when=lambda p, dy, data, index, *found: _pickable(p, data, index, dy, *found),
+    out=True,
+)
+def _backward_pick_log_softmax(
+    k: Call, p: Params, outs: Outs, dy: Array, data: Array, index: Array, largest: Array, total: Array
+) -> None:
+    softmax.pick_log_softmax_backward(dy, data, index, largest, total, outs[0], p.scalar)
+
+
+def _standing_pick(k: Call, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None]:
+    """The same in a program, whose outputs are whole."""
+    kernel, n, scalar = softmax.picked, ins[0].shape[-1], p.scalar
+    rows = ins[0].size // n
+    unread = np.empty(rows, ins[0].dtype)
+
+    def call() -> None:
+        data, index = ins
+        places = [unread if o is None else o.reshape(-1) for o in outs]
+        kernel.run(kernel.workers(data.size), rows, n, scalar, flat(data), flat(index), *places)
+
+    return call
+
+
+def _standing_pick_gradient(k: Call, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None]:
+    kernel, n, scalar = softmax.picked_gradient, ins[1].shape[-1], p.scalar
+    rows = ins[1].size // n
+
+    def call() -> None:
+        kernel.run(kernel.workers(ins[1].size), rows, n, scalar, *map(flat, ins), outs[0].reshape(-1))
+
+    return call
+
+
+_pick_log_softmax.binds = _standing_pick  # type: ignore[attr-defined]
+_backward_pick_log_softmax.binds = _standing_pick_gradient  # type: ignore[attr-defined]
 
 
 def _class_rows(p: Params, data: Spec, *rest: Spec) -> bool:

@@ -17,7 +17,18 @@ from ..jit import REORDER, Lazy, helper, intrinsic, kernel, numba
 from ..typing import Array, Scalar
 from ._arrays import dense
 
-__all__ = ["address", "alone", "fully_connected", "fully_connected_backward", "matmul", "multiply", "sum_rows"]
+__all__ = [
+    "address",
+    "alone",
+    "fully_connected",
+    "fully_connected_backward",
+    "layer",
+    "layer_gradients",
+    "matmul",
+    "multiply",
+    "small",
+    "sum_rows",
+]
 
 #: Rows that are summed up one after the other.
 _SUMMED = 4096
@@ -288,6 +299,12 @@ def alone(m: int, n: int, k: int) -> bool:
     return m * n * k <= (1 << 13 if m == 1 or n == 1 else 1 << 18)
 
 
+def small(m: int, n: int, k: int) -> bool:
+    """Tell whether :func:`matmul` leaves a product of this size to one call of BLAS, which wakes no threads."""
+    kernel = _times_vector if min(m, n) <= _THIN else _matmul
+    return alone(m, n, k) and kernel.workers(m * n * k) == 1
+
+
 def _operand(a: Array, transposed: bool) -> tuple[Array, bool]:
     """Return the matrix as stored and whether the product must transpose it; transposed views cost no copy."""
     if not a.flags.c_contiguous and a.swapaxes(-1, -2).flags.c_contiguous:
@@ -411,3 +428,57 @@ def sum_rows(rows: Array, out: Array) -> None:
         if whole:
             found += (np.ones(_SUMMED, rows.dtype) @ rows[:whole].reshape(whole // _SUMMED, _SUMMED, width)).sum(0)
     out[...] = found
+
+
+@kernel
+def layer(
+    first: int,
+    last: int,
+    blas: int,
+    rows: int,
+    filters: int,
+    width: int,
+    data: Array,
+    weight: Array,
+    bias: Array,
+    out: Array,
+) -> None:
+    """A small fully connected layer in one call, one item: the numbers of :func:`fully_connected`; a bias of 0 is none.
+
+    NumPy's functions would each be another piece of code to be fetched, which takes longer than they do.
+    """
+    multiply(blas, False, True, rows, filters, width, data, 0, width, weight, 0, width, 0, out, 0, filters)
+    if bias.size > 0:
+        for at in range(0, rows * filters, filters):
+            line = out[at : at + filters]
+            for j in range(filters):
+                line[j] += bias[j]
+
+
+@kernel
+def layer_gradients(
+    first: int,
+    last: int,
+    blas: int,
+    rows: int,
+    filters: int,
+    width: int,
+    dy: Array,
+    data: Array,
+    weight: Array,
+    d_data: Array,
+    d_weight: Array,
+    d_bias: Array,
+) -> None:
+    """The gradients of :func:`layer`, in one call; those of no elements are not asked for."""
+    if d_data.size > 0:
+        multiply(blas, False, False, rows, width, filters, dy, 0, filters, weight, 0, width, 0, d_data, 0, width)
+    if d_weight.size > 0:
+        multiply(blas, True, False, filters, width, rows, dy, 0, filters, data, 0, width, 0, d_weight, 0, width)
+    if d_bias.size > 0:
+        for j in range(filters):
+            d_bias[j] = dy[j]
+        for at in range(filters, rows * filters, filters):
+            line = dy[at : at + filters]
+            for j in range(filters):
+                d_bias[j] += line[j]

@@ -9,7 +9,9 @@ master copy, and that is narrowed to the weight.
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Mapping, Sequence
+from operator import is_not
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +21,7 @@ from ..typing import Array, Scalar
 from . import optimizer
 from ._arrays import flat, writable
 
-__all__ = ["RULES", "halves", "lamb", "move", "sums_of_squares", "total"]
+__all__ = ["RULES", "Standing", "halves", "lamb", "move", "sums_of_squares", "total"]
 
 _BLOCK = 1 << 13  # elements: the gradient of a block stays in the cache between being widened and used
 
@@ -87,16 +89,20 @@ def _gradient(address: int, at: int, n: int, mixed: bool, low: Array, held: Arra
 
 
 @helper
-def _find(item: int, t: int, starts: Array) -> int:
-    """Return the weight, from the t-th on, that a block belongs to."""
+def _block(item: int, t: int, starts: Array, table: Array) -> tuple[int, int, int]:
+    """Return the weight, from the t-th on, that a block belongs to, where the block begins, and its elements."""
     while item >= starts[t + 1]:
         t += 1
-    return t
+    at = (item - starts[t]) * _BLOCK
+    return t, at, min(_BLOCK, table[t, 0] - at)
 
 
-_sgd, _sgd_mom, _nag_mom, _adamw, _direction = (
+_sgd, _sgd_mom, _nag_mom, _adam, _adamw, _direction = (
     helper(k.function, inline=False)
-    for k in (optimizer.sgd, optimizer.sgd_mom, optimizer.nag_mom, optimizer.adamw, optimizer.lamb_phase1)
+    for k in (
+        *(optimizer.sgd, optimizer.sgd_mom, optimizer.nag_mom),
+        *(optimizer.adam, optimizer.adamw, optimizer.lamb_phase1),
+    )
 )
 
 # A row of `table`: number of elements, addresses of gradient, master (or weight), states, weight. A row of `rates`:
@@ -118,9 +124,7 @@ def _sgd_all(
 ) -> None:
     held, t = np.empty(_BLOCK, real.dtype), 0
     for item in range(first, last):
-        t = _find(item, t, starts)
-        at = (item - starts[t]) * _BLOCK
-        n = min(_BLOCK, table[t, 0] - at)
+        t, at, n = _block(item, t, starts, table)
         w = _at(table[t, 2], at, n, real)
         _sgd(0, n, w, _gradient(table[t, 1], at, n, mixed, low, held), rates[t, 0], rates[t, 1], rescale, clip)
         if mixed:
@@ -144,9 +148,7 @@ def _momentum_all(
 ) -> None:
     held, t = np.empty(_BLOCK, real.dtype), 0
     for item in range(first, last):
-        t = _find(item, t, starts)
-        at = (item - starts[t]) * _BLOCK
-        n = min(_BLOCK, table[t, 0] - at)
+        t, at, n = _block(item, t, starts, table)
         w, g, m = (
             _at(table[t, 2], at, n, real),
             _gradient(table[t, 1], at, n, mixed, low, held),
@@ -161,7 +163,7 @@ def _momentum_all(
 
 
 @kernel(threshold=1)
-def _adamw_all(
+def _adam_all(
     first: int,
     last: int,
     starts: Array,
@@ -176,28 +178,16 @@ def _adamw_all(
     rescale: Scalar,
     clip: Scalar,
 ) -> None:
+    """Adam, and AdamW where there is a third rate."""
     held, t = np.empty(_BLOCK, real.dtype), 0
     for item in range(first, last):
-        t = _find(item, t, starts)
-        at = (item - starts[t]) * _BLOCK
-        n = min(_BLOCK, table[t, 0] - at)
+        t, at, n = _block(item, t, starts, table)
         w, g = _at(table[t, 2], at, n, real), _gradient(table[t, 1], at, n, mixed, low, held)
-        _adamw(
-            0,
-            n,
-            w,
-            g,
-            _at(table[t, 3], at, n, real),
-            _at(table[t, 4], at, n, real),
-            rates[t, 0],
-            beta1,
-            beta2,
-            epsilon,
-            rates[t, 1],
-            rates[t, 2],
-            rescale,
-            clip,
-        )
+        mean, var, lr, wd = _at(table[t, 3], at, n, real), _at(table[t, 4], at, n, real), rates[t, 0], rates[t, 1]
+        if rates.shape[1] > 2:
+            _adamw(0, n, w, g, mean, var, lr, beta1, beta2, epsilon, wd, rates[t, 2], rescale, clip)
+        else:
+            _adam(0, n, w, g, mean, var, lr, beta1, beta2, epsilon, wd, rescale, clip)
         if mixed:
             _convert(w, _at(table[t, 5], at, n, low))
 
@@ -215,9 +205,8 @@ def _squares(first: int, last: int, starts: Array, table: Array, real: Array, su
     """The sum of squares of each block."""
     t = 0
     for item in range(first, last):
-        t = _find(item, t, starts)
-        at = (item - starts[t]) * _BLOCK
-        sums[item] = _square(_at(table[t, 1], at, min(_BLOCK, table[t, 0] - at), real))
+        t, at, n = _block(item, t, starts, table)
+        sums[item] = _square(_at(table[t, 1], at, n, real))
 
 
 @kernel(threshold=1)
@@ -241,9 +230,7 @@ def _lamb_directions(
     """Directions of all blocks, one after the other, and the sums of squares of weight and direction of each."""
     held, t = np.empty(_BLOCK, steps.dtype), 0
     for item in range(first, last):
-        t = _find(item, t, starts)
-        at = (item - starts[t]) * _BLOCK
-        n = min(_BLOCK, table[t, 0] - at)
+        t, at, n = _block(item, t, starts, table)
         w, g = _at(table[t, 2], at, n, steps), _gradient(table[t, 1], at, n, mixed, low, held)
         step = steps[item * _BLOCK : item * _BLOCK + n]
         _direction(
@@ -272,9 +259,7 @@ def _lamb_moves(
 ) -> None:
     t = 0
     for item in range(first, last):
-        t = _find(item, t, starts)
-        at = (item - starts[t]) * _BLOCK
-        n = min(_BLOCK, table[t, 0] - at)
+        t, at, n = _block(item, t, starts, table)
         w, step, rate = (
             _at(table[t, 2], at, n, steps),
             steps[item * _BLOCK : item * _BLOCK + n],
@@ -298,7 +283,8 @@ class Rule(NamedTuple):
 RULES = {
     "sgd": Rule(_sgd_all, "lr wd", "rescale_grad clip_gradient"),
     "sgd_mom": Rule(_momentum_all, "lr wd", "nesterov momentum rescale_grad clip_gradient"),
-    "adamw": Rule(_adamw_all, "lr wd eta", "beta1 beta2 epsilon rescale_grad clip_gradient"),
+    "adam": Rule(_adam_all, "lr wd", "beta1 beta2 epsilon rescale_grad clip_gradient"),
+    "adamw": Rule(_adam_all, "lr wd eta", "beta1 beta2 epsilon rescale_grad clip_gradient"),
 }
 
 
@@ -323,6 +309,7 @@ class _Job:
         self.table = np.array(rows, np.int64)
         self.starts = np.zeros(len(rows) + 1, np.int64)
         np.cumsum((self.table[:, 0] + _BLOCK - 1) // _BLOCK, out=self.starts[1:])
+        self.blocks, self.work = int(self.starts[-1]), int(self.table[:, 0].sum())
         self.real = np.dtype(np.float32) if self.mixed else groups[0][0].dtype
         self.low = np.empty(0, np.uint16 if self.mixed else self.real)
 
@@ -334,10 +321,8 @@ class _Job:
         return copy
 
     def run(self, kernel: Kernel, rates: Array, *numbers: object) -> None:
-        blocks, work = int(self.starts[-1]), int(self.table[:, 0].sum())
-        kernel.run(
-            min(blocks, _LEAST.workers(work)), blocks, self.starts, self.table, rates, self.mixed, self.low, *numbers
-        )
+        workers = min(self.blocks, _LEAST.workers(self.work))
+        kernel.run(workers, self.blocks, self.starts, self.table, rates, self.mixed, self.low, *numbers)
 
     def finish(self) -> None:
         for a, copy in self.back:
@@ -381,6 +366,69 @@ def move(rule: str, groups: Sequence[Sequence[Array]], rates: Mapping[str, Seque
     job.finish()
 
 
+def _gone() -> None:
+    """Stands for a gradient that is no longer there."""
+
+
+class Standing:
+    """Weights that one rule moves again and again, with the same states: all but gradients and rates stays.
+
+    Parameters
+    ----------
+    rule : str
+        A key of :data:`RULES`.
+    groups : sequence of sequences of ndarray
+        As for :func:`move`, of float32 or float64, contiguous.
+    **more : float
+        Numbers of the rule that stay, too.
+
+    Examples
+    --------
+    >>> w, g = np.array([1.0]), np.ones(1)
+    >>> standing = Standing("sgd", [(w, g)])
+    >>> standing.take([g])
+    True
+    >>> standing.move({"lrs": (0.5,), "wds": (0.0,), "rescale_grad": 1.0, "clip_gradient": -1.0})
+    >>> w
+    array([0.5])
+    """
+
+    def __init__(self, rule: str, groups: Sequence[Sequence[Array]], **more: float) -> None:
+        self._more = more
+        self._kernel, names, common = RULES[rule]
+        self._names, self._common = [f"{n}s" for n in names.split()], common.split()
+        job = self._job = _Job(groups)
+        self._dtype, self._sizes = job.real, [weight.size for weight, *_ in groups]
+        self._none = np.empty(0, job.real)
+        #: Gradients come and go: each is known as long as somebody has it.
+        self._grads: list[Any] = [weakref.ref(grad) for _, grad, *_ in groups]
+        self._rates: list[Any] = []
+        self._table = np.empty((len(groups), len(self._names)))
+        job.held = [a for _, *arrays in groups for a in arrays[1:]] + [weight for weight, *_ in groups]
+
+    def take(self, grads: Sequence[Array]) -> bool:
+        """Take gradients, one for each weight; False where one is not of the weight's kind."""
+        table = self._job.table
+        for i, (grad, ref) in enumerate(zip(grads, self._grads)):
+            if ref() is not grad:
+                if grad.dtype != self._dtype or grad.size != self._sizes[i] or not grad.flags.c_contiguous:
+                    return False
+                self._grads[i] = _gone  # an interrupt may come before the last line
+                table[i, 1] = grad.__array_interface__["data"][0]
+                self._grads[i] = weakref.ref(grad)
+        return True
+
+    def move(self, numbers: Mapping[str, Any]) -> None:
+        """Move the weights by the gradients that were taken; the numbers are those of an operator for many."""
+        rates = [numbers[n] for n in self._names]
+        if any(map(is_not, rates, self._rates)) or not self._rates:
+            for column, each in zip(self._table.T, rates):
+                column[:] = each[: len(column)]
+            self._rates = rates
+        common = [float(self._more[n] if n in self._more else numbers[n]) for n in self._common]
+        self._job.run(self._kernel, self._table, self._none, *common)
+
+
 def lamb(
     groups: Sequence[Sequence[Array]],
     lrs: Sequence[float],
@@ -411,7 +459,7 @@ def lamb(
     """
     job, n = _Job(groups), len(groups)
     rates = np.array([lrs[:n], wds[:n], steps[:n]], np.float64).T.copy()
-    blocks = int(job.starts[-1])
+    blocks = job.blocks
     if not blocks:
         return
     ways, sums = np.empty(blocks * _BLOCK, job.real), np.zeros((blocks + 1, 2))

@@ -16,12 +16,12 @@ from ..math import like, where
 from ..typing import Array, Scalar
 from ._arrays import flat, writable
 
-__all__ = ["UPDATES", "adamw", "lamb_phase1", "move", "nag_mom", "sgd", "sgd_mom", "update"]
+__all__ = ["UPDATES", "adam", "adamw", "lamb_phase1", "move", "nag_mom", "sgd", "sgd_mom", "update"]
 
 
-#: Elements whose updates take longer than a sleeping thread to wake up (up to 50 us on virtual machines): those that
-#: multiply and add, and those with roots and quotients.
-LIGHT, HEAVY = 1 << 17, 1 << 16
+#: Elements whose updates take longer than a sleeping thread to wake up (up to 50 us on virtual machines), as they come
+#: from behind the nearest caches: those that multiply and add, and those with roots and quotients.
+LIGHT, HEAVY = 1 << 16, 1 << 15
 
 
 @helper
@@ -95,7 +95,7 @@ def nag_mom(
 
 
 @kernel(threshold=HEAVY)
-def _adam(
+def adam(
     first: int,
     last: int,
     w: Array,
@@ -110,6 +110,7 @@ def _adam(
     rescale: Scalar,
     clip: Scalar,
 ) -> None:
+    """Steps of Adam over the elements from `first` to `last`."""
     w, g, mean, var = w[first:last], g[first:last], mean[first:last], var[first:last]
     real = w.dtype.type
     lr, beta1, beta2, epsilon = real(lr), real(beta1), real(beta2), real(epsilon)
@@ -368,7 +369,7 @@ UPDATES = {
     "sgd_mom_update": Update(sgd_mom, "weight grad mom", {"lr": None, "momentum": 0.0, **_USUAL}),
     "nag_mom_update": Update(nag_mom, "weight grad mom", {"lr": None, "momentum": 0.0, **_USUAL}),
     "adam_update": Update(
-        _adam, "weight grad mean var", {"lr": None, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, **_USUAL}
+        adam, "weight grad mean var", {"lr": None, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, **_USUAL}
     ),
     "_adamw_update": Update(
         adamw,

@@ -18,10 +18,15 @@ from ..math import where
 from ..typing import Array, Scalar
 from ._arrays import flat, writable
 from .columns import copy, fill, prefetch, same
+from .embedding import nearest_row
 
 __all__ = [
     "log_softmax",
     "log_softmax_backward",
+    "pick_log_softmax",
+    "pick_log_softmax_backward",
+    "picked",
+    "picked_gradient",
     "softmax",
     "softmax_backward",
     "softmax_cross_entropy",
@@ -277,6 +282,47 @@ def _columns_gradient(
             _spread_gradient(logarithm, scale, dy[at : at + width], y[at : at + width], total, dx[at : at + width])
 
 
+@kernel(threshold=1 << 13)
+def picked(
+    first: int, last: int, n: int, scalar: Scalar, x: Array, index: Array, out: Array, largests: Array, totals: Array
+) -> None:
+    """The kernel of :func:`pick_log_softmax`."""
+    factor = x.dtype.type(scalar)
+    for row in range(first, last):
+        a = x[row * n : (row + 1) * n]
+        largest = _largest(a)
+        if n <= _SHORT and row + 1 < last:
+            prefetch(x, (row + 1) * n, n)
+        total = m.log(_sum_of_exponentials(a, largest, x.dtype.type(1)))
+        out[row] = (a[nearest_row(index[row], n)] - largest - total) * factor
+        largests[row], totals[row] = largest, total
+
+
+@kernel(threshold=1 << 13)
+def picked_gradient(
+    first: int,
+    last: int,
+    n: int,
+    scalar: Scalar,
+    dy: Array,
+    x: Array,
+    index: Array,
+    largests: Array,
+    totals: Array,
+    dx: Array,
+) -> None:
+    """The kernel of :func:`pick_log_softmax_backward`, by rows."""
+    factor, zero = x.dtype.type(scalar), x.dtype.type(0)
+    for row in range(first, last):
+        a, b = x[row * n : (row + 1) * n], dx[row * n : (row + 1) * n]
+        largest, total, g = largests[row], totals[row], dy[row] * factor
+        at = nearest_row(index[row], n)
+        there = g - m.exp(a[at] - largest - total) * g
+        for i in range(n):
+            b[i] = zero - m.exp(a[i] - largest - total) * g
+        b[at] = there
+
+
 _ALL = np.empty(0, np.int64)
 
 
@@ -497,5 +543,46 @@ def softmax_output_backward(
             float(smooth_alpha),
             flat(out),
             label,
+            dx.reshape(-1),
+        )
+
+
+def pick_log_softmax(data: Array, index: Array, out: Array, largest: Array, total: Array, scalar: float = 1.0) -> None:
+    """Write one logarithm of the softmax of each row times a number, and what the gradient reads.
+
+    Parameters
+    ----------
+    data : ndarray
+        Rows of logits, shape (..., n).
+    index : ndarray
+        Which one, one number for each row; what is out of range is clipped.
+    out, largest, total : ndarray
+        One number for each row: the result; the greatest logit; the logarithm of the sum of exponentials above it.
+    scalar : float
+
+    Examples
+    --------
+    >>> out, largest, total = np.empty((3, 1))
+    >>> pick_log_softmax(np.zeros((1, 2)), np.array([1]), out, largest, total, -1.0)
+    >>> np.exp(-out)
+    array([0.5])
+    """
+    n = data.shape[-1]
+    with writable(out, largest, total) as places:
+        picked.run(
+            *(picked.workers(data.size), data.size // n, n, scalar, flat(data), flat(index)),
+            *(a.reshape(-1) for a in places),
+        )
+
+
+def pick_log_softmax_backward(
+    dy: Array, data: Array, index: Array, largest: Array, total: Array, d_data: Array, scalar: float = 1.0
+) -> None:
+    """Write the gradient of :func:`pick_log_softmax` with respect to the data."""
+    n = data.shape[-1]
+    with writable(d_data) as (dx,):
+        picked_gradient.run(
+            *(picked_gradient.workers(data.size), data.size // n, n, scalar),
+            *(flat(a) for a in (dy, data, index, largest, total)),
             dx.reshape(-1),
         )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .... import ndarray as nd
+from ...._io_files import naming
 from ....recordio import unpack
 from ..dataset import RecordFileDataset
 from .images import decode
@@ -38,6 +39,8 @@ class ImageRecordDataset(RecordFileDataset):
         self._transform = transform
 
     def __getitem__(self, idx: Any) -> Any:
-        header, data = unpack(super().__getitem__(idx))
-        image = nd.array(decode(data, self._flag, f"record {idx} of {self.filename}"), dtype="uint8")
+        where, record = f"record {idx} of {self.filename}", super().__getitem__(idx)
+        with naming(where):
+            header, data = unpack(record)
+        image = nd.array(decode(data, self._flag, where), dtype="uint8")
         return (image, header.label) if self._transform is None else self._transform(image, header.label)

@@ -109,10 +109,11 @@ def run(conn: Connection, number: int, parent: int, folder: str, work: tuple[Any
             with cpu():  # whatever the loader's: a forked process cannot use its GPUs
                 failed, parts = lost or _make(dataset, batchify, indices, where)
             try:
-                send(conn, (job, failed), parts, folder)
+                send(conn, (job, failed), parts, folder, f"the batch of DataLoader worker {number}")
             except OSError as e:
                 if isinstance(e, (BrokenPipeError, ConnectionResetError)):
                     return
-                send(conn, (job, True), pack(Failure(e, f"{where}, while handing the batch over")), folder)
+                why = pack(Failure(e, f"{where}, while handing the batch over"))
+                send(conn, (job, True), why, folder, f"an error of DataLoader worker {number}")
     except (EOFError, BrokenPipeError, ConnectionResetError):
         pass

@@ -24,7 +24,7 @@ from ...._forks import at_fork
 from ...._interrupts import Uninterrupted
 from ...._locks import fork_safe_lock
 from ...._scopes import modes
-from ....base import error
+from ....base import MXNetError, error
 from . import loop
 from .transport import pack, receive, send, temporary_folder
 
@@ -237,8 +237,11 @@ class ProcessPool:
             job, seed, indices = self._queue.popleft()
             worker.jobs[job] = time.monotonic()
             try:
-                send(worker.conn, (job, seed), pack(indices), self._folder)
+                send(worker.conn, (job, seed), pack(indices), self._folder, f"the list of samples for {worker}")
             except OSError as e:
+                if isinstance(e, MXNetError):  # nothing was given to it
+                    del worker.jobs[job]
+                    raise
                 raise self._lost(worker, "give a job to", e) from e
 
     def collect(self, left: float, timeout: float) -> tuple[int, bool, Any]:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...._scopes import modes, take_modes
-from ....base import error
+from ...._workers import begin
+from ....base import MXNetError, error
 
 if TYPE_CHECKING:
     from ..dataset import Dataset
@@ -47,6 +48,11 @@ class ThreadPool:
     count : int
     dataset : Dataset
     batchify : callable
+
+    Raises
+    ------
+    MXNetError
+        (also RuntimeError or MemoryError) if the system has no room for so many threads.
     """
 
     def __init__(self, count: int, dataset: Dataset, batchify: Callable[..., Any]) -> None:
@@ -57,13 +63,14 @@ class ThreadPool:
         self._results: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._open: set[int] = set()
         self._finish = weakref.finalize(self, _stop, self._jobs, count)
-        for number in range(count):
-            threading.Thread(
-                target=_serve,
-                args=(self._jobs, self._results, dataset, batchify, self.modes),
-                daemon=True,
-                name=f"DataLoader-{number}",
-            ).start()
+        work = self._jobs, self._results, dataset, batchify, self.modes
+        try:
+            for number in range(count):
+                thread = threading.Thread(target=_serve, args=work, daemon=True, name=f"DataLoader-{number}")
+                begin(thread, f"DataLoader: thread {number} of {count}", "use fewer workers")
+        except MXNetError:
+            self._finish()
+            raise
 
     def submit(self, job: int, seed: int, indices: Sequence[Any]) -> None:
         """Queue a job. The seed is not used: threads share the generators of the process."""

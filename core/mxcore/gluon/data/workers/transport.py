@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from .... import ndarray as nd
 from ...._interrupts import Uninterrupted
+from ....base import error
 from ....context import cpu
 from ....util import is_np_array
 from ..batching import ToNDArray
@@ -127,7 +128,7 @@ def _spill(parts: Sequence[Any], folder: str) -> tuple[int, str | None]:
     return _fill(last, parts)
 
 
-def send(conn: Connection, head: tuple[Any, ...], parts: Sequence[Any], folder: str) -> None:
+def send(conn: Connection, head: tuple[Any, ...], parts: Sequence[Any], folder: str, what: str) -> None:
     """Send a job, or the answer to one, over a connection.
 
     Parameters
@@ -139,6 +140,15 @@ def send(conn: Connection, head: tuple[Any, ...], parts: Sequence[Any], folder: 
         From `pack`.
     folder : str
         Where temporary files may go, if they need names. Made when needed.
+    what : str
+        What it is of whom, for errors.
+
+    Raises
+    ------
+    MXNetError (OSError)
+        If neither memory nor disk takes it; the connection is as it was.
+    OSError
+        If the other end is gone.
     """
     # A value may have any number of parts, so their sizes travel as one.
     contents = pickle.dumps((head, [len(p) for p in parts]))
@@ -148,7 +158,16 @@ def send(conn: Connection, head: tuple[Any, ...], parts: Sequence[Any], folder: 
         conn.send_bytes(b"".join(parts))
         return
     with Uninterrupted():
-        fd, path = _spill(parts, folder)
+        try:
+            fd, path = _spill(parts, folder)
+        except OSError as e:
+            n = sum(map(len, parts))
+            raise error(
+                type(e),
+                f"{what} cannot be handed over: no file takes its {n} bytes, in memory or in the folder of temporary "
+                f"files: {e}. Make room there, allow larger or more files (`ulimit -f`, `ulimit -n`), take smaller "
+                "batches, or thread_pool=True, which needs no files",
+            ) from e
         try:
             conn.send_bytes(pickle.dumps((len(contents), "fd" if path is None else "path", path)))
             if path is None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from mxcore.plugin import Graph, Node, find_op, given_params, rewrite
+from mxcore.plugin import Graph, Node, given_params, rewrite
 
-from . import DEVICES
+from . import DEVICES, stand_in
 
 __all__ = ["norm_relu"]
 
@@ -58,7 +58,7 @@ def norm_relu(graph: Graph) -> Graph:
     def visit(n: Node, inputs: list[Entry], fact: Any) -> Any:
         if id(n) in taken:
             if n.op.name == "BatchNorm":
-                made[id(n)] = _node("_contrib_BatchNormWithReLU", n, inputs)
+                made[id(n)] = stand_in("_contrib_BatchNormWithReLU", given_params(n.params), inputs, n)
                 return made[id(n)]
             return [inputs[0]]
         before = joined.get(id(n))
@@ -67,15 +67,11 @@ def norm_relu(graph: Graph) -> Graph:
         if n.op.name == "Activation":
             return [(made[id(before)], 0)]
         norm = made[id(norms[before.inputs[1]])]
-        return _node("_backward_contrib_BatchNormWithReLU", n, [inputs[0], (norm, 0), *inputs[1:]])
+        given = [inputs[0], (norm, 0), *inputs[1:]]
+        return stand_in("_backward_contrib_BatchNormWithReLU", given_params(n.params), given, n)
 
     return rewrite(graph, visit)
 
 
 def _is(n: Node, op: str) -> bool:
     return bool(n.op.name == op and n.params.act_type == "relu")
-
-
-def _node(name: str, like: Node, inputs: list[Entry]) -> Node:
-    op = find_op(name)
-    return Node(op, op.parse(given_params(like.params)), inputs, like.name, like.attrs)
