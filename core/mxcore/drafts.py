@@ -769,8 +769,11 @@ def _local(name: str) -> _InPlace:
             old = None
         if target is None or (old is not None and not stat.S_ISREG(old.st_mode)):
             return _InPlace(path)
-        if old is not None and not os.access(path, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        if old is not None:
+            try:  # opening tells, too, that another process has removed it meanwhile
+                os.close(os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0)))
+            except FileNotFoundError:
+                old = None
         if old is not None and not _may_be_replaced(target, old):
             return _InPlace(path)
         try:

@@ -244,10 +244,34 @@ def test_an_old_files_owner_is_kept(old, monkeypatch):
 
 @posix
 def test_a_file_that_may_not_be_written_is_refused(old, monkeypatch):
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    os_open = os.open
+
+    def refuse(path, *args, **kwargs):
+        if path == str(old):
+            raise PermissionError(errno.EACCES, "no", path)
+        return os_open(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(PermissionError, match="cannot write '.*f.bin'") as caught:
         Draft(old)
     assert isinstance(caught.value, MXNetError) and left(old.parent) == []
+
+
+@posix
+def test_a_file_that_is_removed_while_it_is_looked_at_is_written(old, monkeypatch):
+    os_stat = os.stat
+
+    def stat_then_remove(path, *args, **kwargs):
+        found = os_stat(path, *args, **kwargs)
+        if path == str(old):
+            old.unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(os, "stat", stat_then_remove)
+    with atomic_writer(old) as file:
+        file.write(b"new")
+    monkeypatch.undo()
+    assert old.read_bytes() == b"new"
 
 
 @posix

@@ -50,6 +50,8 @@ for step in range(8):
     if step == 3 and kv.rank == 1 and first:
         exec(what)
     time.sleep(0.1)
+    if step == 6 and kv.rank == 0 and what == "sys.exit(7)" and kind == "dist_async":
+        time.sleep(5)  # or else nobody might be left, who could go on
 print(f"rank {kv.rank} of {kv.num_workers} is done", flush=True)
 """
 
@@ -220,6 +222,44 @@ kv.barrier()
     job = launch(program, options="-n 2")
     ended, _, err = job.wait()
     assert (ended, "mxcore launch: rank 0 exited with status 7; the job ends" in err) == (7, True), err
+    job.is_gone()
+
+
+@needs_ray
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options, status, said", [("", 7, "rank 1 exited with status 7; the job ends"), ("--restart 1", 0, "(1 of 1)")]
+)
+def test_an_asynchronous_job_whose_last_worker_fails_starts_again(launch, options, status, said):
+    """From the beginning: with the others their values have gone."""
+    program = """
+import os, sys, time
+import mxcore as mx
+
+kv = mx.kv.create("dist_async")
+kv.init("w", mx.nd.zeros(3))
+print("run", os.environ["MXCORE_RESTART"])
+if os.environ["MXCORE_RESTART"] == "1":
+    pass
+elif kv.rank == 0:
+    with open("pid", "w") as f:
+        f.write(str(os.getpid()))
+    os.rename("pid", "done")
+else:
+    while not os.path.exists("done"):
+        time.sleep(0.05)
+    with open("done") as f:
+        process = f"/proc/{f.read()}"
+    while os.path.exists(process) and ") Z " not in open(f"{process}/stat").read():
+        time.sleep(0.05)
+    time.sleep(1)
+    sys.exit(7)
+"""
+    job = launch(program, options=f"-n 2 {options}")
+    ended, out, err = job.wait()
+    assert (ended, said in err) == (status, True), err
+    for rank in (0, 1):
+        assert lines(out, f"[{rank}] ") == ["run 0", "run 1"][: 2 if options else 1]
     job.is_gone()
 
 

@@ -424,8 +424,8 @@ class _Signature:
         device, times = self.ctx.device, Counter(map(id, datas))
         if len(times) == len(datas) and apart(device, args):
             return []
-        # There may be hundreds, and at each step if batches are views: `overlapping` would take a quarter of the time of a
-        # small network. One that owns its memory can only meet views, and itself.
+        # There may be hundreds, and at each step if batches are views: `overlapping` would take a quarter of the time
+        # of a small network. One that owns its memory can only meet views, and itself.
         views = {i: d for i, d in enumerate(datas) if not device.owns(d)}
         found = []
         for i in self.moves:
