@@ -19,7 +19,7 @@ FORBIDDEN = {
 
 
 def tracked() -> list[Path]:
-    """Files that git tracks or does not ignore; without git all that are no build product."""
+    """Files that git tracks or does not ignore, outside of environments; without git all that are no build product."""
     git = ["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard"]
     try:
         names = subprocess.run(git, capture_output=True, text=True, check=True).stdout.splitlines()
@@ -37,7 +37,8 @@ def tracked() -> list[Path]:
             "mxcore-train",
         }
         found = [p for p in ROOT.rglob("*") if not made & set(p.parts)]
-    return [p for p in found if p.is_file()]
+    environments = {p.parent for p in found if p.name == "pyvenv.cfg"}  # which somebody has made here
+    return [p for p in found if p.is_file() and not environments & {*p.parents}]
 
 
 def check_words(text: str, name: str) -> list[str]:

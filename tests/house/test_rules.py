@@ -1,5 +1,7 @@
 """Every house rule can fail: each checker meets a small wrong input, and a right one."""
 
+import subprocess
+
 import pytest
 
 from . import asserts, budgets, docs, faces, files, imports, names
@@ -194,6 +196,18 @@ def test_ordinary_words_pass():
     work = "work"
     text = f"s3://bucket/home/x pip install x; ~/{work}/x and frame/{work}/x; mastodon"
     assert files.check_words(text, "f") == []
+
+
+@pytest.mark.parametrize("git", [True, False])
+def test_environments_inside_are_not_read(git, tmp_path, monkeypatch):
+    """Whatever they are called."""
+    for name in ("a.py", "mine/pyvenv.cfg", "mine/lib/b.py", "c/d.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    if git:
+        subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    monkeypatch.setattr(files, "ROOT", tmp_path)
+    assert [str(p.relative_to(tmp_path)) for p in sorted(files.tracked())] == ["a.py", "c/d.py"]
 
 
 def test_versions_must_agree():
