@@ -93,27 +93,32 @@ def ctrl_c():
 
 @pytest.fixture
 def interrupted(ctrl_c):
-    """Do something, with a Ctrl-C at the n-th line that runs in some files; gives how many lines ran."""
+    """Do something, with a Ctrl-C at the n-th place in some files; gives how many places were met.
+
+    Places are lines, and where a function that is not written in Python has returned: nobody has its result then.
+    """
 
     def run(n, files, work):
         count = 0
 
-        def at_line(frame, event, arg):
+        def at(frame, event, arg):
             nonlocal count
-            if event == "line":
+            if event in ("line", "c_return") and frame.f_code.co_filename.endswith(files):
                 count += 1
                 if count == n:
                     signal.raise_signal(signal.SIGINT)
-            return at_line
+            return at
 
-        before = sys.gettrace()
-        sys.settrace(lambda frame, *_: at_line if frame.f_code.co_filename.endswith(files) else None)
+        before = sys.gettrace(), sys.getprofile()
+        sys.settrace(lambda frame, *_: at if frame.f_code.co_filename.endswith(files) else None)
+        sys.setprofile(at)
         try:
             work()
         except KeyboardInterrupt:
             pass
         finally:
-            sys.settrace(before)
+            sys.setprofile(before[1])
+            sys.settrace(before[0])
         return count
 
     return run

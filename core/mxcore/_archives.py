@@ -155,6 +155,11 @@ class _Directory(Searched):
         return super().read(n)
 
 
+def _unfolds(member: zipfile.ZipInfo) -> bool:
+    """Whether a file may be larger than it lies there: both of its sizes are what the archive says."""
+    return member.compress_type != zipfile.ZIP_STORED or member.compress_size != member.file_size
+
+
 class ZipFiles(_Files):
     """Files in a zip archive."""
 
@@ -172,7 +177,7 @@ class ZipFiles(_Files):
             "size": member.file_size,
             "type": "directory" if member.is_dir() else "file",
             "compress_type": member.compress_type,
-            "unfolds": member.compress_size != member.file_size,
+            "unfolds": _unfolds(member),
         }
 
     def _open(self, path: str, mode: str = "rb", **_: Any) -> IO[bytes]:
@@ -180,5 +185,5 @@ class ZipFiles(_Files):
         if member is None:
             raise FileNotFoundError(path)
         file: Any = self._zip.open(member)
-        file.size, file.unfolds = member.file_size, member.compress_size != member.file_size
+        file.size, file.unfolds = member.file_size, _unfolds(member)
         return file  # type: ignore[no-any-return]

@@ -30,6 +30,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from ._interrupts import Uninterrupted
+
 __all__ = ["CodeCache", "Places"]
 
 _MAGIC = b"mxcore-code-1\n"
@@ -148,9 +150,10 @@ class CodeCache:
             self._sweep(where)
         part = where / f".{uuid.uuid4().hex}.tmp"
         try:
-            with open(
-                os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600), "wb"
-            ) as f:
+            with Uninterrupted():  # a file closes itself, a descriptor does not
+                made = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+                file = open(made, "wb")  # noqa: SIM115
+            with file as f:
                 f.write(_MAGIC + _digest(name, content) + content)
             os.replace(part, where / name)
         except OSError:
@@ -183,28 +186,29 @@ class CodeCache:
         try:
             import fcntl
 
-            file = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+            file = open(lock, "ab")  # noqa: SIM115  # closes itself, whatever interrupts
         except (ImportError, OSError):
             yield
             return
-        mine, end, pause = False, time.monotonic() + _PATIENCE, 0.001
-        try:
-            with contextlib.suppress(OSError):
-                while not mine and time.monotonic() < end:
-                    try:
-                        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                        mine = True
-                    except BlockingIOError:
-                        time.sleep(pause)
-                        pause = min(2 * pause, 0.1)
-            yield
-        finally:
-            if mine:
+        with file:
+            mine, end, pause = False, time.monotonic() + _PATIENCE, 0.001
+            try:
                 with contextlib.suppress(OSError):
-                    os.unlink(lock)
-                with contextlib.suppress(OSError):
-                    fcntl.flock(file, fcntl.LOCK_UN)  # also of a child that was forked meanwhile, which has it open
-            os.close(file)
+                    while not mine and time.monotonic() < end:
+                        try:
+                            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                            mine = True
+                        except BlockingIOError:
+                            time.sleep(pause)
+                            pause = min(2 * pause, 0.1)
+                yield
+            finally:
+                if mine:
+                    with contextlib.suppress(OSError):
+                        os.unlink(lock)
+                    with contextlib.suppress(OSError):
+                        # Also of a child that was forked meanwhile, which has it open.
+                        fcntl.flock(file, fcntl.LOCK_UN)
 
     def _sweep(self, where: Path) -> None:
         """Remove what killed writers left and what nobody uses, other versions' too; once in a process."""

@@ -771,7 +771,8 @@ def _local(name: str) -> _InPlace:
             return _InPlace(path)
         if old is not None:
             try:  # opening tells, too, that another process has removed it meanwhile
-                os.close(os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0)))
+                with Uninterrupted():
+                    os.close(os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0)))
             except FileNotFoundError:
                 old = None
         if old is not None and not _may_be_replaced(target, old):
@@ -1000,8 +1001,10 @@ def _unless_alive(path: str, action: Any) -> bool:
     if fcntl is None:
         action()
         return True
-    descriptor = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+    descriptor = None
     try:
+        with Uninterrupted():
+            descriptor = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if _same(descriptor, path):
             action()
@@ -1009,7 +1012,8 @@ def _unless_alive(path: str, action: Any) -> bool:
     except BlockingIOError:
         return False
     finally:
-        os.close(descriptor)
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ import bz2
 import io
 import os
 import shutil
+import struct
 import subprocess
 import tarfile
 import time
@@ -92,6 +93,20 @@ def test_a_packed_archive_is_searched_up_to_the_limit(ending, tmp_path):
             member.size = LIMIT
             t.addfile(member, io.BytesIO(bytes(LIMIT)))
     refused(f"tar://net.params::{path}", r"a\.tar\.\w+ tells of \d+ bytes, more than the 4194304")
+
+
+def test_a_deflated_file_that_claims_to_be_as_large_as_it_lies_there_is_refused(tmp_path):
+    """Both of its sizes are what the archive says."""
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as z:
+        z.writestr("a.params", bytes(2 * LIMIT))
+        (member,) = z.infolist()
+    data = bytearray(path.read_bytes())
+    for at in (18, data.rindex(b"PK\1\2") + 20):
+        data[at : at + 4] = struct.pack("<I", member.file_size)
+    path.write_bytes(data)
+    assert zipfile.ZipFile(path).infolist()[0].compress_size == member.file_size
+    refused(f"zip://a.params::{path}", "tells of 8388608 bytes, more than the 4194304")
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ def encoded(ending, image=BYTES):
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_the_size_of_a_picture_is_told_by_its_header(ending, monkeypatch):
+    monkeypatch.setenv("MXCORE_TRUSTED_IMAGE_FORMATS", "jp2, avif")
     data = encoded(ending)
     assert cv2.imdecode(np.frombuffer(data, np.uint8), -1).shape[:2] == (33, 48)
     assert picture_size(data) == (48, 33)
@@ -107,7 +108,8 @@ def test_sizes_of_lossless_and_large_webp():
         (b"", None),
     ],
 )
-def test_headers(header, size):
+def test_headers(header, size, monkeypatch):
+    monkeypatch.setenv("MXCORE_TRUSTED_IMAGE_FORMATS", "jp2")
     assert picture_size(header) == size
     if size is not None and size[0] * size[1] > DEFAULTS["MXCORE_MAX_IMAGE_PIXELS"]:
         with pytest.raises(

@@ -8,6 +8,7 @@ import pickle
 import shutil
 import signal
 import threading
+import zipfile
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -462,6 +463,18 @@ def test_a_damaged_archive_is_told(tmp_path):
         with pytest.raises(MXNetError, match=f"cannot {said}") as caught:
             MXRecordIO(f"zip://a.rec::{tmp_path}/a.zip", flag)
         assert isinstance(caught.value, OSError)
+
+
+def test_records_that_unfold_beyond_the_limit_are_refused(tmp_path, monkeypatch):
+    pytest.importorskip("fsspec")
+    _, rec = filled(tmp_path, [bytes(1 << 20)])
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as z:
+        z.write(rec, "a.rec")
+    url = f"zip://a.rec::{tmp_path}/a.zip"
+    assert MXRecordIO(url, "r").read() == bytes(1 << 20)
+    monkeypatch.setenv("MXCORE_MAX_UNPACKED_BYTES", str(1 << 19))
+    with pytest.raises(ValueError, match=r"a\.zip tells of 10485\d\d bytes, more than the 524288"):
+        MXRecordIO(url, "r")
 
 
 def test_unknown_stores_are_told():

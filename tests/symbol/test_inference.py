@@ -219,3 +219,13 @@ def test_graphs_say_under_which_meaning_of_zero_they_were_made(b):
 def test_shapes_that_python_2_wrote():
     x = S.Variable("x", __shape__="(2L, 3L)")
     assert S.FullyConnected(x, num_hidden=4, no_bias=True, name="fc").infer_shape() == ([(2, 3), (4, 3)], [(2, 4)], [])
+
+
+def test_shapes_have_no_more_dimensions_than_arrays():
+    """A file of many `expand_dims` would else take quadratic time and memory."""
+    x = mx.sym.Variable("x")
+    for _ in range(63):
+        x = mx.sym.expand_dims(x, axis=0)
+    assert x.infer_shape(x=(1,))[1] == [(1,) * 64]
+    with pytest.raises(mx.MXNetError, match="there is no array of shape"):
+        mx.sym.expand_dims(x, axis=0).infer_shape(x=(1,))

@@ -119,9 +119,10 @@ def _lists(rule: str, found: Any, pair: bool) -> list[list[Any]]:
 def _possible(shape: ShapeT) -> ShapeT:
     if shape and (
         not all(isinstance(d, (int, np.integer)) and d >= -1 and d.__class__ is not bool for d in shape)
-        or prod(d for d in shape if d > 0) >= 2**59
+        or len(shape) > 64  # NumPy's arrays have no more
+        or prod(d for d in shape if d > 0) >= 2**59  # bytes are counted in an int64
     ):
-        raise ValueError(f"there is no array of shape {show(shape)}")  # bytes are counted in an int64
+        raise ValueError(f"there is no array of shape {show(shape)}")
     return shape
 
 

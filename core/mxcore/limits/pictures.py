@@ -11,7 +11,7 @@ import re
 import struct
 from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["chunks", "codestreams", "jpeg_scans", "picture_size", "tiled"]
+__all__ = ["chunks", "jpeg_scans", "picture_size", "unbounded"]
 
 Size = tuple[int, int]
 
@@ -190,53 +190,7 @@ def _codestream(data: bytes, at: int = 0) -> Size:
 
 
 def _jp2(data: bytes) -> Size:
-    return _largest(_codestream(data, at) for at in codestreams(data))
-
-
-def codestreams(data: bytes) -> list[int]:
-    """Where the pictures of a JPEG 2000 file begin; none in other files.
-
-    Parameters
-    ----------
-    data : bytes
-
-    Examples
-    --------
-    >>> codestreams(b"\\xff\\x4f\\xff\\x51...."), codestreams(b"P5 3 2 255 ......")
-    ([0], [])
-    """
-    if data[:4] == b"\xff\x4f\xff\x51":
-        return [0]
-    if data[4:8] == b"jP  ":
-        return [at for kind, at, _ in _boxes(data, 0, len(data)) if kind == b"jp2c"]
-    return []
-
-
-def tiled(data: bytes, at: int) -> tuple[int, int]:
-    """Of how many components, in how many tiles, a picture of JPEG 2000 is; (0, 0) where its header ends before.
-
-    Parameters
-    ----------
-    data : bytes
-    at : int
-        Where it begins.
-
-    Examples
-    --------
-    >>> import struct
-    >>> size = struct.pack(">HHH8IH", 0xFF51, 41, 0, 100, 90, 0, 0, 50, 50, 0, 0, 3)
-    >>> tiled(b"\\xff\\x4f" + size, 0)
-    (3, 4)
-    """
-    try:
-        right, bottom, _, _, width, height, left, top, components = struct.unpack_from(">8IH", data, at + 8)
-    except struct.error:
-        return 0, 0
-    across, down = (
-        -(-(end - begin) // step) if step else 1 << 32
-        for end, begin, step in ((right, left, width), (bottom, top, height))
-    )
-    return components, max(across, 0) * max(down, 0)
+    return _largest(_codestream(data, at) for kind, at, _ in _boxes(data, 0, len(data)) if kind == b"jp2c")
 
 
 #: Boxes that hold the size of an AVIF file -> how much stands in them before the boxes inside.
@@ -281,6 +235,33 @@ _FORMATS: tuple[tuple[bytes, Callable[[bytes], Size]], ...] = (
     (rb"\x76\x2f\x31\x01", _openexr),
 )
 _TABLE = tuple((re.compile(pattern, re.S), reader) for pattern, reader in _FORMATS)
+
+
+#: What files start with whose size says little about what decoding takes -> what they are called.
+#: JPEG 2000: there are tables for each tile, component, precinct and block, and steps for each layer of each precinct,
+#: of which 96 bytes name as many as they like. AVIF: the size that the file tells of need not be that of the frame,
+#: which is decoded before it is made to fit.
+_UNBOUNDED = {"jp2": re.compile(rb"\xff\x4f\xff\x51|....jP  ", re.S), "avif": re.compile(rb"....ftyp", re.S)}
+
+
+def unbounded(data: bytes) -> str | None:
+    """The format of a picture that may take any time and memory to decode, whatever its size, else None.
+
+    Parameters
+    ----------
+    data : bytes-like
+
+    Returns
+    -------
+    str or None
+        ``"jp2"`` or ``"avif"``.
+
+    Examples
+    --------
+    >>> unbounded(b"\\xff\\x4f\\xff\\x51...."), unbounded(b"P5 3 2 255 ......")
+    ('jp2', None)
+    """
+    return next((name for name, start in _UNBOUNDED.items() if start.match(data)), None)
 
 
 def chunks(data: bytes) -> Iterator[tuple[str, int, int]]:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 from mxcore.base import MXNetError, error
 from mxcore.drafts import settle
 from mxcore.plugin import fork_safe_lock
-from mxcore.urls import archived, child, ending, facts, is_url, store, text_of
+from mxcore.urls import archived, check_file, child, ending, facts, is_url, store, text_of
 
 __all__ = ["LocalFile", "RemoteFile", "ReplacedError", "list_files", "open_pair", "open_source", "read_all", "resolve"]
 
@@ -261,6 +261,7 @@ class RemoteFile:
         try:
             self._fs, self._path = store(self.name, fresh=fresh)
             info = self._fs.info(self._path)
+            check_file(self.name, self._fs, self._path)
             # An archive has one position for all that is read of it, and what is packed in one is unpacked up to there.
             self._file = self._fs.open(self._path, "rb") if archived(self.name) else None
         except MXNetError:
