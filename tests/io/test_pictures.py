@@ -11,7 +11,7 @@ import pytest
 import mxcore as mx
 from mxcore.base import MXNetError
 from mxcore.limits import check_picture, picture_size
-from mxcore.limits.pictures import chunks, jpeg_scans
+from mxcore.limits.pictures import chunks, jpeg_scans, tiff_strips
 
 WIDTH, HEIGHT = 30, 20
 SIZE = b"%d %d" % (WIDTH, HEIGHT)
@@ -177,6 +177,52 @@ def test_formats_for_which_no_limit_holds_are_refused(ending, trusted, decoded, 
         mx.image.imdecode(data)
     with pytest.raises(ValueError, match=refusal):
         check_picture(memoryview(data))
+
+
+def tiff(strips, size, order="<", big=False, counts=True):
+    """A picture of 16 pixels in a row, in strips of one row that all lie at the same `size` bytes."""
+    fields = [(256, 16), (257, strips), (258, 8), (259, 1), (262, 1), (266, 2), (277, 1), (278, 1)]
+    tables = [273] + [279] * counts
+    head = 16 if big else 8
+    word, entry, number = ("Q", "HHQQ", "Q") if big else ("I", "HHII", "H")
+    at = head + struct.calcsize(order + number) + struct.calcsize(order + entry) * (len(fields) + len(tables)) + head
+    room = strips * 4 if strips > 2 else 0
+    page = [*((tag, 4, 1, value) for tag, value in fields)]
+    page += [(tag, 4, strips, at + i * room if room else (at, size)[i]) for i, tag in enumerate(tables)]
+    mark = b"II" if order == "<" else b"MM"
+    data = mark + struct.pack(order + ("HHHQ" if big else "HI"), *((43, 8, 0, 16) if big else (42, 8)))
+    data += struct.pack(order + number, len(page))
+    for tag, kind, n, value in sorted(page):
+        wide = order == ">" and kind == 4 and n == 1 and big
+        data += struct.pack(order + entry, tag, kind, n, value << 32 if wide else value)
+    data += bytes(head)
+    if room:
+        data += struct.pack(order + "I", at + len(tables) * room) * strips
+        data += struct.pack(order + "I", size) * strips * counts
+    return data + bytes(size)
+
+
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("big", [False, True])
+@pytest.mark.parametrize("counts", [False, True])
+def test_strips_of_a_tiff_that_lie_upon_each_other_are_refused(order, big, counts):
+    """A decoder copies each of them, and may turn around its bits."""
+    data = tiff(5000, 1000000, order, big, counts)
+    assert picture_size(data) == (16, 5000)
+    with pytest.raises(ValueError, match=r"whose strips or tiles are \d{10} bytes in all: they lie upon each other"):
+        mx.image.imdecode(data)
+    check_picture(tiff(200, 1000000, order, big, counts))
+
+
+@pytest.mark.parametrize("strips, size", [(1, 16), (3, 16), (3, 1000)])
+def test_strips_of_a_sound_tiff_are_counted(strips, size):
+    data = tiff(strips, size)
+    assert tiff_strips(data) == strips * min(size, len(data))
+    assert mx.image.imdecode(data).shape == (strips, 16, 3)
+    for end in range(len(data)):
+        assert tiff_strips(data[:end]) >= 0
+    done, encoded = cv2.imencode(".tiff", np.zeros((64, 64, 3), "u1"))
+    assert done and 0 < tiff_strips(encoded.tobytes()) < len(encoded)
 
 
 def test_scans_times_pixels_are_bounded():

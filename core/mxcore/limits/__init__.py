@@ -14,7 +14,7 @@ import zipfile
 from typing import Any
 
 from ..base import error
-from .pictures import chunks, jpeg_scans, picture_size, unbounded
+from .pictures import chunks, jpeg_scans, picture_size, tiff_strips, unbounded
 
 __all__ = [
     "DEFAULTS",
@@ -38,6 +38,8 @@ _PIECE = 1 << 22
 _MOST_SCANS = 500
 #: … times pixels: a minute or so.
 _MOST_SCANNED = 1 << 32
+#: Bytes that the strips of a TIFF file tell of, at most, or as many times those of the file.
+_MOST_STRIPS, _MOST_SHARED = 1 << 28, 16
 #: Texts of a PNG file, each of which unfolds to 8 MB at most; cameras and editors write some five.
 _MOST_PACKED = 64
 #: Which formats of pictures are decoded though no limit holds for them, by their endings.
@@ -107,8 +109,8 @@ def check_picture(data: Any, name: str = "image") -> None:
     ------
     MXNetError
         (also ValueError) if it has too many, or is in a known format and its header does not tell how many, or if it is
-        a JPEG file of more scans than any encoder makes, or a PNG file of many packed texts, or with a chunk that ends
-        behind it.
+        a JPEG file of more scans than any encoder makes, a TIFF file whose strips lie upon each other, or a PNG file of
+        many packed texts, or with a chunk that ends behind it.
 
     Examples
     --------
@@ -146,6 +148,14 @@ def check_picture(data: Any, name: str = "image") -> None:
             f"{name} of {len(data)} bytes is a picture in {scans} scans, "
             f"more than the {_MOST_SCANS}, or {_MOST_SCANNED} pixels in all, that are decoded; encode it anew",
         )
+    if data[:2] in (b"II", b"MM") and size is not None:
+        strips = tiff_strips(data)
+        if strips > max(_MOST_STRIPS, _MOST_SHARED * len(data)):
+            raise error(
+                ValueError,
+                f"{name} of {len(data)} bytes is a TIFF picture whose strips or tiles are {strips} bytes in all: they "
+                "lie upon each other; it is damaged, or save it anew",
+            )
     packed = 0
     for kind, at, n in chunks(data) if data[:4] == b"\x89PNG" else ():
         if n > len(data) - at - 8:

@@ -11,7 +11,7 @@ import re
 import struct
 from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["chunks", "jpeg_scans", "picture_size", "unbounded"]
+__all__ = ["chunks", "jpeg_scans", "picture_size", "tiff_strips", "unbounded"]
 
 Size = tuple[int, int]
 
@@ -112,24 +112,63 @@ def _webp(data: bytes) -> Size:
 _SCAN, _SEQUENTIAL = 0xDA, (0xC0, 0xC1, 0xC9)
 _TIFF_TYPES = {1: "B", 3: "H", 4: "I", 6: "b", 8: "h", 9: "i", 16: "Q", 17: "q"}
 _WIDTH, _HEIGHT, _TILE_WIDTH, _TILE_HEIGHT = 256, 257, 322, 323
+#: Where the strips or tiles of a page begin, and of how many bytes they are.
+_PARTS, _COUNTS = (273, 324), (279, 325)
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, str, int, int]]:
+    """Tag, layout of a value, number of values and place of the first, of the fields of a TIFF file's first page."""
+    order = "<" if data[:2] == b"II" else ">"
+    big = data[2:4] in (b"+\0", b"\0+")
+    at, count, head, entry, field, inline = (8, "Q", 8, 20, "Q", 8) if big else (4, "H", 2, 12, "I", 4)
+    page = struct.unpack_from(order + field, data, at)[0]
+    entries = min(struct.unpack_from(order + count, data, page)[0], len(data) // entry)
+    for place in range(page + head, page + head + entries * entry, entry):
+        tag, kind, n = struct.unpack_from(order + "HH" + field, data, place)
+        if kind in _TIFF_TYPES:
+            layout, value = order + _TIFF_TYPES[kind], place + entry - inline
+            if n * struct.calcsize(layout) > inline:  # they stand elsewhere
+                value = struct.unpack_from(order + field, data, value)[0]
+            yield tag, layout, n, value
 
 
 def _tiff(data: bytes) -> Size:
     """The first page, which is the one that is decoded, or its tiles if they are larger."""
-    order = "<" if data[:2] == b"II" else ">"
-    big = data[2:4] in (b"+\0", b"\0+")
-    at, count, head, entry, field, inline = (8, "Q", 8, 20, "Q", 12) if big else (4, "H", 2, 12, "I", 8)
-    page = struct.unpack_from(order + field, data, at)[0]
-    entries = min(struct.unpack_from(order + count, data, page)[0], len(data) // entry)
     tags: dict[int, int] = {}
-    for place in range(page + head, page + head + entries * entry, entry):
-        tag, kind = struct.unpack_from(order + "HH", data, place)
-        if tag in (_WIDTH, _HEIGHT, _TILE_WIDTH, _TILE_HEIGHT) and kind in _TIFF_TYPES:
-            value = place + inline
-            if kind in (16, 17) and not big:  # 8 bytes, which stand elsewhere
-                value = struct.unpack_from(order + "I", data, value)[0]
-            tags[tag] = max(tags.get(tag, 0), struct.unpack_from(order + _TIFF_TYPES[kind], data, value)[0])
+    for tag, layout, _, place in _fields(data):
+        if tag in (_WIDTH, _HEIGHT, _TILE_WIDTH, _TILE_HEIGHT):
+            tags[tag] = max(tags.get(tag, 0), struct.unpack_from(layout, data, place)[0])
     return max(tags.get(_WIDTH, 0), tags.get(_TILE_WIDTH, 0)), max(tags.get(_HEIGHT, 0), tags.get(_TILE_HEIGHT, 0))
+
+
+def tiff_strips(data: bytes) -> int:
+    """How many bytes of a TIFF file a decoder goes through: strips and tiles may all lie at one place.
+
+    Parameters
+    ----------
+    data : bytes
+
+    Examples
+    --------
+    >>> import struct
+    >>> page = struct.pack("<HHHIIHHII", 2, 273, 4, 1, 8, 279, 4, 1, 20)
+    >>> tiff_strips(b"II*\\0" + struct.pack("<I", 8) + page + bytes(4))
+    20
+    """
+    import numpy as np
+
+    parts, total = 0, None
+    try:
+        for tag, layout, n, place in _fields(data):
+            if tag in _PARTS:
+                parts = max(parts, n)
+            elif tag in _COUNTS and 0 <= place <= len(data) - n * struct.calcsize(layout):
+                counts = np.frombuffer(data, layout, n, place).astype(np.uint64)
+                total = max(total or 0, int(np.minimum(counts, len(data)).sum()))
+    except (struct.error, ValueError):
+        pass  # it ends before
+    # Where it does not tell, decoders take each to reach to the end.
+    return parts * len(data) if total is None else total
 
 
 _GAP = re.compile(rb"\s+|#[^\r\n]*[\r\n]")
