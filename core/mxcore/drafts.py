@@ -25,6 +25,7 @@ import stat
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FrameType
 from typing import Any, TypeVar
@@ -120,8 +121,9 @@ class _Thread(threading.local):
     def __init__(self) -> None:
         #: The innermost block of `together`.
         self.block: _Block | None = None
-        #: What is taking its place now; a signal handler may come in between.
-        self.commits: list[_Commit] = []
+        #: What is taking its place now, by id, in the order of beginning; a signal handler may come in between. One that
+        #: an interrupt has ended unseen is gone.
+        self.commits: weakref.WeakValueDictionary[int, _Commit] = weakref.WeakValueDictionary()
 
     def held_by(self, paths: Iterable[str | os.PathLike[str]]) -> _Block | None:
         """The block that files wait for, if any."""
@@ -262,8 +264,9 @@ def commit(*drafts: Draft) -> None:
         return
     waiting: list[Draft] = []
     now = _Commit(todo)
-    before = [c for c in _thread.commits if c.names & now.names]
-    _thread.commits.append(now)
+    # Not of the dictionary itself, which a signal handler may change meanwhile.
+    before = [c for ref in _thread.commits.valuerefs() if (c := ref()) is not None and c.names & now.names]
+    _thread.commits[id(now)] = now
     try:
         for draft in todo:
             with draft._explained():
@@ -293,7 +296,7 @@ def commit(*drafts: Draft) -> None:
             draft.discard()
         raise
     finally:
-        _thread.commits.remove(now)
+        _thread.commits.pop(id(now), None)
 
 
 class _Commit:
@@ -1001,18 +1004,16 @@ def _unless_alive(path: str, action: Any) -> bool:
     if fcntl is None:
         action()
         return True
-    descriptor = None
-    try:
-        with Uninterrupted():
-            descriptor = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if _same(descriptor, path):
-            action()
-        return True
-    except BlockingIOError:
-        return False
-    finally:
-        if descriptor is not None:
+    with Uninterrupted():
+        descriptor = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _same(descriptor, path):
+                action()
+            return True
+        except BlockingIOError:
+            return False
+        finally:
             os.close(descriptor)
 
 
@@ -1020,33 +1021,30 @@ def _unless_alive(path: str, action: Any) -> bool:
 def _alone(folder: str) -> Iterator[None]:
     """Keep others from renaming two files of a folder at the same time, where the system can, a second long at most."""
     handle = None
-    try:
-        with contextlib.suppress(OSError):
-            if fcntl is not None:
-                with Uninterrupted():
-                    handle = os.open(folder, os.O_RDONLY)
-                for _ in range(200):
-                    try:
-                        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                        break
-                    except BlockingIOError:
-                        time.sleep(0.005)
-        yield
-    finally:
-        if handle is not None:
+    with Uninterrupted():
+        try:
             with contextlib.suppress(OSError):
-                os.close(handle)
+                if fcntl is not None:
+                    handle = os.open(folder, os.O_RDONLY)
+                    for _ in range(200):
+                        try:
+                            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                            break
+                        except BlockingIOError:
+                            time.sleep(0.005)
+            yield
+        finally:
+            if handle is not None:
+                with contextlib.suppress(OSError):
+                    os.close(handle)
 
 
 def _sync_folder(folder: str) -> None:
     """Make a rename survive a power cut, where the system can."""
     if hasattr(os, "O_DIRECTORY"):
-        with contextlib.suppress(OSError):
-            handle = None
+        with contextlib.suppress(OSError), Uninterrupted():
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
             try:
-                with Uninterrupted():
-                    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
                 os.fsync(handle)
             finally:
-                if handle is not None:
-                    os.close(handle)
+                os.close(handle)
