@@ -125,6 +125,30 @@ def interrupted(ctrl_c):
 
 
 @pytest.fixture
+def without_descriptors_left(interrupted):
+    """Do something with a Ctrl-C at each place in some files in turn; gives how many there are.
+
+    No descriptor may be left open behind one, and what is `asked` then must hold.
+    """
+    if not os.path.isdir("/proc/self/fd"):
+        pytest.skip("the system does not tell which descriptors are open")
+
+    def run(files, work, asked=lambda: True):
+        places = interrupted(0, files, work)
+        gc.collect()
+        before = os.listdir("/proc/self/fd")
+        for n in range(1, places):
+            interrupted(n, files, work)
+            gc.collect()
+            assert os.listdir("/proc/self/fd") == before, n
+            assert asked(), n
+        work()
+        return places
+
+    return run
+
+
+@pytest.fixture
 def passes():
     """Register graph passes of a plugin named 'passing'."""
 

@@ -121,8 +121,8 @@ class _Thread(threading.local):
     def __init__(self) -> None:
         #: The innermost block of `together`.
         self.block: _Block | None = None
-        #: What is taking its place now, by id, in the order of beginning; a signal handler may come in between. One that
-        #: an interrupt has ended unseen is gone.
+        #: What is taking its place now, by id, in the order of beginning; a signal handler may come in between. What an
+        #: interrupt has ended unseen is gone.
         self.commits: weakref.WeakValueDictionary[int, _Commit] = weakref.WeakValueDictionary()
 
     def held_by(self, paths: Iterable[str | os.PathLike[str]]) -> _Block | None:

@@ -1,6 +1,5 @@
 """Compiled code on disk: what is damaged, foreign or in the way costs a compilation, and stays as it is."""
 
-import gc
 import importlib
 import os
 import random
@@ -134,21 +133,13 @@ def test_a_child_that_was_forked_meanwhile_lets_nobody_wait(here):
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files cannot be counted")
 @pytest.mark.filterwarnings("ignore:unclosed file")
-def test_ctrl_c_anywhere_leaves_no_descriptor(here, interrupted):
+def test_ctrl_c_anywhere_leaves_no_descriptor(here, without_descriptors_left):
     def work():
         for path in here.glob("*.code"):
             path.unlink()
         assert CODE.made("a.code", lambda: b"abc") == b"abc"
 
-    places = interrupted(0, "codecache.py", work)
-    assert places > 30
-    gc.collect()
-    files = os.listdir("/proc/self/fd")
-    for n in range(1, places):
-        interrupted(n, "codecache.py", work)
-        gc.collect()
-        assert os.listdir("/proc/self/fd") == files, n
-    work()
+    assert without_descriptors_left("codecache.py", work) > 30
 
 
 def test_who_was_stopped_in_the_midst_is_not_waited_for(here, monkeypatch):

@@ -179,26 +179,30 @@ def test_formats_for_which_no_limit_holds_are_refused(ending, trusted, decoded, 
         check_picture(memoryview(data))
 
 
-def tiff(strips, size, order="<", big=False, counts=True):
+def strips_of_tiff(strips, size, order="<", big=False, counts=True):
     """A picture of 16 pixels in a row, in strips of one row that all lie at the same `size` bytes."""
-    fields = [(256, 16), (257, strips), (258, 8), (259, 1), (262, 1), (266, 2), (277, 1), (278, 1)]
-    tables = [273] + [279] * counts
-    head = 16 if big else 8
-    word, entry, number = ("Q", "HHQQ", "Q") if big else ("I", "HHII", "H")
-    at = head + struct.calcsize(order + number) + struct.calcsize(order + entry) * (len(fields) + len(tables)) + head
-    room = strips * 4 if strips > 2 else 0
-    page = [*((tag, 4, 1, value) for tag, value in fields)]
-    page += [(tag, 4, strips, at + i * room if room else (at, size)[i]) for i, tag in enumerate(tables)]
-    mark = b"II" if order == "<" else b"MM"
-    data = mark + struct.pack(order + ("HHHQ" if big else "HI"), *((43, 8, 0, 16) if big else (42, 8)))
-    data += struct.pack(order + number, len(page))
-    for tag, kind, n, value in sorted(page):
-        wide = order == ">" and kind == 4 and n == 1 and big
-        data += struct.pack(order + entry, tag, kind, n, value << 32 if wide else value)
-    data += bytes(head)
-    if room:
-        data += struct.pack(order + "I", at + len(tables) * room) * strips
-        data += struct.pack(order + "I", size) * strips * counts
+    number, offset = "QQ" if big else "HI"
+    head = struct.pack(order + "HHHQ", 43, 8, 0, 16) if big else struct.pack(order + "HI", 42, 8)
+    inline = struct.calcsize(offset)
+    fields = {256: 16, 257: strips, 258: 8, 259: 1, 262: 1, 266: 2, 277: 1, 278: 1}
+    n = len(fields) + 1 + counts
+    # Behind the page: where strips begin, how long they are, the pixels.
+    tables = 2 + len(head) + struct.calcsize(number) + n * (4 + 2 * inline) + inline
+    pixels = tables + 4 * strips * (1 + counts)
+
+    def field(tag, values, elsewhere):
+        found = struct.pack(f"{order}{len(values)}I", *values)
+        value = found.ljust(inline, b"\0") if len(found) <= inline else struct.pack(order + offset, elsewhere)
+        return struct.pack(order + "HH" + offset, tag, 4, len(values)) + value
+
+    page = {tag: field(tag, [value], None) for tag, value in fields.items()}
+    page[273] = field(273, [pixels] * strips, tables)
+    if counts:
+        page[279] = field(279, [size] * strips, tables + 4 * strips)
+    data = (b"II" if order == "<" else b"MM") + head + struct.pack(order + number, n)
+    data += b"".join(page[tag] for tag in sorted(page)) + bytes(inline)
+    assert len(data) == tables
+    data += struct.pack(order + "I", pixels) * strips + struct.pack(order + "I", size) * strips * counts
     return data + bytes(size)
 
 
@@ -207,16 +211,16 @@ def tiff(strips, size, order="<", big=False, counts=True):
 @pytest.mark.parametrize("counts", [False, True])
 def test_strips_of_a_tiff_that_lie_upon_each_other_are_refused(order, big, counts):
     """A decoder copies each of them, and may turn around its bits."""
-    data = tiff(5000, 1000000, order, big, counts)
+    data = strips_of_tiff(5000, 1000000, order, big, counts)
     assert picture_size(data) == (16, 5000)
     with pytest.raises(ValueError, match=r"whose strips or tiles are \d{10} bytes in all: they lie upon each other"):
         mx.image.imdecode(data)
-    check_picture(tiff(200, 1000000, order, big, counts))
+    check_picture(strips_of_tiff(200, 1000000, order, big, counts))
 
 
 @pytest.mark.parametrize("strips, size", [(1, 16), (3, 16), (3, 1000)])
 def test_strips_of_a_sound_tiff_are_counted(strips, size):
-    data = tiff(strips, size)
+    data = strips_of_tiff(strips, size)
     assert tiff_strips(data) == strips * min(size, len(data))
     assert mx.image.imdecode(data).shape == (strips, 16, 3)
     for end in range(len(data)):

@@ -274,13 +274,16 @@ _FORMATS: tuple[tuple[bytes, Callable[[bytes], Size]], ...] = (
     (rb"\x76\x2f\x31\x01", _openexr),
 )
 _TABLE = tuple((re.compile(pattern, re.S), reader) for pattern, reader in _FORMATS)
-
-
-#: What files start with whose size says little about what decoding takes -> what they are called.
+#: Formats whose size says little about what decoding takes -> what they are called.
 #: JPEG 2000: there are tables for each tile, component, precinct and block, and steps for each layer of each precinct,
 #: of which 96 bytes name as many as they like. AVIF: the size that the file tells of need not be that of the frame,
 #: which is decoded before it is made to fit.
-_UNBOUNDED = {"jp2": re.compile(rb"\xff\x4f\xff\x51|....jP  ", re.S), "avif": re.compile(rb"....ftyp", re.S)}
+_UNBOUNDED: dict[Callable[[bytes], Size], str] = {_codestream: "jp2", _jp2: "jp2", _avif: "avif"}
+
+
+def _readers(data: bytes) -> Iterator[Callable[[bytes], Size]]:
+    """Readers of the formats that a file may be in, by what it starts with."""
+    return (reader for pattern, reader in _TABLE if pattern.match(data))
 
 
 def unbounded(data: bytes) -> str | None:
@@ -300,7 +303,7 @@ def unbounded(data: bytes) -> str | None:
     >>> unbounded(b"\\xff\\x4f\\xff\\x51...."), unbounded(b"P5 3 2 255 ......")
     ('jp2', None)
     """
-    return next((name for name, start in _UNBOUNDED.items() if start.match(data)), None)
+    return next((_UNBOUNDED[reader] for reader in _readers(data) if reader in _UNBOUNDED), None)
 
 
 def chunks(data: bytes) -> Iterator[tuple[str, int, int]]:
@@ -342,11 +345,10 @@ def picture_size(data: bytes) -> Size | None:
     >>> picture_size(b"P5 3 2 255 ......")
     (3, 2)
     """
-    for pattern, reader in _TABLE:
-        if pattern.match(data):
-            try:
-                width, height = reader(data)
-            except (struct.error, ValueError, IndexError):
-                return 0, 0
-            return (width, height) if width > 0 and height > 0 else (0, 0)
+    for reader in _readers(data):
+        try:
+            width, height = reader(data)
+        except (struct.error, ValueError, IndexError):
+            return 0, 0
+        return (width, height) if width > 0 and height > 0 else (0, 0)
     return None
