@@ -143,27 +143,21 @@ def _backward_fully_connected(k: Call, p: Params, outs: Outs, dy: Array, data: A
     )
 
 
-#: Stands for an array that there is not.
-_NOTHING = np.empty(0, np.float32)
-
-
-def _in_one_call(rows: tuple[int, ...], weight: Any, *arrays: Any) -> bool:
-    """Whether a layer of a program is so small that one call of a kernel takes less than those of NumPy's functions."""
-    sizes = rows[0], *weight.shape
-    # NumPy has other products for vectors; of other dtypes no code was brought, and compiling takes longer.
-    return gemm.small(*sizes) and min(sizes) > 1 and {a.dtype for a in (weight, *arrays)} == {np.dtype(np.float32)}
+def _layer(p: Params, weight: Array, *arrays: Array) -> gemm.Layer | None:
+    """A layer of a program that takes one call of a kernel, if it is such a one; the data come first."""
+    if {a.dtype for a in (weight, *arrays)} != {np.dtype(np.float32)}:
+        return None  # no code was brought, and compiling takes longer
+    layer = gemm.Layer(len(rows_of(p, arrays[0])), *weight.shape, weight.dtype)
+    return layer if layer.serves else None
 
 
 def _connecting(k: Call, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None] | None:
-    """A small layer in a program: the same numbers."""
-    rows, (filters, width) = rows_of(p, ins[0]).shape, ins[1].shape
-    if not _in_one_call(rows, ins[1], *ins):
+    data, weight, *bias = ins
+    if (layer := _layer(p, weight, data, *bias)) is None:
         return None
-    blas, biased = gemm.address(outs[0].dtype), len(ins) > 2
 
     def call() -> None:
-        bias = flat(ins[2]) if biased else _NOTHING
-        gemm.layer(1, blas, rows[0], filters, width, flat(ins[0]), flat(ins[1]), bias, outs[0].reshape(-1))
+        layer.forward(flat(ins[0]), flat(ins[1]), flat(ins[2]) if bias else None, outs[0].reshape(-1))
 
     return call
 
@@ -173,16 +167,13 @@ _fully_connected.binds = _connecting  # type: ignore[attr-defined]
 
 def _differentiating(k: Call, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None] | None:
     dy, data, weight = ins
-    rows, (filters, width) = rows_of(p, data).shape, weight.shape
-    if not _in_one_call(rows, weight, *ins):
+    if (layer := _layer(p, weight, data, dy)) is None:
         return None
-    blas = gemm.address(dy.dtype)
+    missing = [None] * (3 - len(outs))
 
     def call() -> None:
-        places = [_NOTHING if o is None else o.reshape(-1) for o in outs]
-        gemm.layer_gradients(
-            1, blas, rows[0], filters, width, *map(flat, ins), *places, *[_NOTHING] * (3 - len(places))
-        )
+        places = [None if o is None else o.reshape(-1) for o in outs]
+        layer.backward(*map(flat, ins), *places, *missing)
 
     return call
 

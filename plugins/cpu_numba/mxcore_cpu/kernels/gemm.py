@@ -18,12 +18,11 @@ from ..typing import Array, Scalar
 from ._arrays import dense
 
 __all__ = [
+    "Layer",
     "address",
     "alone",
     "fully_connected",
     "fully_connected_backward",
-    "layer",
-    "layer_gradients",
     "matmul",
     "multiply",
     "small",
@@ -213,6 +212,36 @@ def multiply(
         _cblas32(-blas, ta, tb, m, n, k, a, ao, lda, b, bo, ldb, one if add else zero, c, co, ldc)
 
 
+@helper(inline=False)
+def _block(
+    t: int,
+    row_parts: int,
+    col_parts: int,
+    blas: int,
+    ta: bool,
+    tb: bool,
+    m: int,
+    n: int,
+    k: int,
+    a: Array,
+    ao: int,
+    b: Array,
+    bo: int,
+    add: int,
+    c: Array,
+    co: int,
+    ldc: int,
+) -> None:
+    """The t-th block of a product of dense matrices, row by row; arguments as those of :func:`multiply`."""
+    i, j = t // col_parts, t % col_parts
+    i0, i1 = i * m // row_parts, (i + 1) * m // row_parts
+    j0, j1 = j * n // col_parts, (j + 1) * n // col_parts
+    lda, ldb = m if ta else k, k if tb else n
+    ao += i0 if ta else i0 * lda
+    bo += j0 * ldb if tb else j0
+    multiply(blas, ta, tb, i1 - i0, j1 - j0, k, a, ao, lda, b, bo, ldb, add, c, co + i0 * ldc + j0, ldc)
+
+
 @kernel(threshold=1 << 22, blas=True)
 def _matmul(
     first: int,
@@ -233,28 +262,26 @@ def _matmul(
     c: Array,
     ldc: int,
 ) -> None:
-    lda, ldb = m if ta else k, k if tb else n
+    parts = row_parts * col_parts
     for t in range(first, last):
-        j, t = t % col_parts, t // col_parts
-        i, batch = t % row_parts, t // row_parts
-        i0, i1 = i * m // row_parts, (i + 1) * m // row_parts
-        j0, j1 = j * n // col_parts, (j + 1) * n // col_parts
-        multiply(
+        batch = t // parts
+        _block(
+            t % parts,
+            row_parts,
+            col_parts,
             blas,
             ta,
             tb,
-            i1 - i0,
-            j1 - j0,
+            m,
+            n,
             k,
             a,
-            batch * a_step + (i0 if ta else i0 * lda),
-            lda,
+            batch * a_step,
             b,
-            batch * b_step + (j0 * ldb if tb else j0),
-            ldb,
+            batch * b_step,
             add,
             c,
-            (batch * m + i0) * ldc + j0,
+            batch * m * ldc,
             ldc,
         )
 
@@ -303,6 +330,16 @@ def small(m: int, n: int, k: int) -> bool:
     """Tell whether :func:`matmul` leaves a product of this size to one call of BLAS, which wakes no threads."""
     kernel = _times_vector if min(m, n) <= _THIN else _matmul
     return alone(m, n, k) and kernel.workers(m * n * k) == 1
+
+
+@functools.cache
+def _cut(m: int, n: int, workers: int) -> tuple[int, int]:
+    """Return into how many parts rows and columns of a product are cut for so many workers."""
+    # The longer side first; a block narrower than 32 is not worth a call.
+    longer, shorter = max(m, n), min(m, n)
+    first = max(1, min(workers, longer // 32))
+    second = max(1, min(workers // first, shorter // 32))
+    return (first, second) if m > n else (second, first)
 
 
 def _operand(a: Array, transposed: bool) -> tuple[Array, bool]:
@@ -370,12 +407,7 @@ def matmul(
             out[...] = across.T
         return
     batch = lead[0] if lead else 1
-    rows = cols = 1
-    if batch < workers:  # cut the longer side first; a block narrower than 32 is not worth a call
-        longer, shorter = max(m, n), min(m, n)
-        first = max(1, min(workers // batch, longer // 32))
-        second = max(1, min(workers // batch // first, shorter // 32))
-        rows, cols = (first, second) if m > n else (second, first)
+    rows, cols = _cut(m, n, workers // batch) if batch < workers else (1, 1)
     _matmul.run(
         workers,
         batch * rows * cols,
@@ -430,10 +462,12 @@ def sum_rows(rows: Array, out: Array) -> None:
     out[...] = found
 
 
-@kernel
+@kernel(threshold=1 << 22)
 def layer(
     first: int,
     last: int,
+    row_parts: int,
+    col_parts: int,
     blas: int,
     rows: int,
     filters: int,
@@ -443,22 +477,27 @@ def layer(
     bias: Array,
     out: Array,
 ) -> None:
-    """A small fully connected layer in one call, one item: the numbers of :func:`fully_connected`; a bias of 0 is none.
+    """Blocks of what a fully connected layer gives; a bias of no elements is none."""
+    for t in range(first, last):
+        _block(t, row_parts, col_parts, blas, False, True, rows, filters, width, data, 0, weight, 0, 0, out, 0, filters)
+        if bias.size > 0:
+            i, j = t // col_parts, t % col_parts
+            j0, j1 = j * filters // col_parts, (j + 1) * filters // col_parts
+            more = bias[j0:j1]
+            for r in range(i * rows // row_parts, (i + 1) * rows // row_parts):
+                line = out[r * filters + j0 : r * filters + j1]
+                for x in range(more.size):
+                    line[x] += more[x]
 
-    NumPy's functions would each be another piece of code to be fetched, which takes longer than they do.
-    """
-    multiply(blas, False, True, rows, filters, width, data, 0, width, weight, 0, width, 0, out, 0, filters)
-    if bias.size > 0:
-        for at in range(0, rows * filters, filters):
-            line = out[at : at + filters]
-            for j in range(filters):
-                line[j] += bias[j]
 
-
-@kernel
+@kernel(threshold=1 << 22)
 def layer_gradients(
     first: int,
     last: int,
+    data_rows: int,
+    data_cols: int,
+    weight_rows: int,
+    weight_cols: int,
     blas: int,
     rows: int,
     filters: int,
@@ -470,15 +509,102 @@ def layer_gradients(
     d_weight: Array,
     d_bias: Array,
 ) -> None:
-    """The gradients of :func:`layer`, in one call; those of no elements are not asked for."""
-    if d_data.size > 0:
-        multiply(blas, False, False, rows, width, filters, dy, 0, filters, weight, 0, width, 0, d_data, 0, width)
-    if d_weight.size > 0:
-        multiply(blas, True, False, filters, width, rows, dy, 0, filters, data, 0, width, 0, d_weight, 0, width)
-    if d_bias.size > 0:
-        for j in range(filters):
-            d_bias[j] = dy[j]
-        for at in range(filters, rows * filters, filters):
-            line = dy[at : at + filters]
+    """Blocks of the gradients of :func:`layer`: those of the data, of the weight, and the bias as the last one.
+
+    What has no elements is not asked for, and has no blocks.
+    """
+    n_data = data_rows * data_cols
+    n_weight = weight_rows * weight_cols
+    for t in range(first, last):
+        if t < n_data:
+            _block(
+                t, data_rows, data_cols, blas, False, False, rows, width, filters, dy, 0, weight, 0, 0, d_data, 0, width
+            )
+        elif t < n_data + n_weight:
+            _block(
+                t - n_data,
+                weight_rows,
+                weight_cols,
+                blas,
+                True,
+                False,
+                filters,
+                width,
+                rows,
+                dy,
+                0,
+                data,
+                0,
+                0,
+                d_weight,
+                0,
+                width,
+            )
+        else:
             for j in range(filters):
-                d_bias[j] += line[j]
+                d_bias[j] = dy[j]
+            for at in range(filters, rows * filters, filters):
+                line = dy[at : at + filters]
+                for j in range(filters):
+                    d_bias[j] += line[j]
+
+
+class Layer:
+    """A fully connected layer of one size, each direction one call.
+
+    NumPy's functions would each be another piece of code to be fetched, which takes longer than a small product, and
+    BLAS would be told of its threads for each.
+
+    Parameters
+    ----------
+    rows, filters, width : int
+        Of data (rows, width) and weight (filters, width).
+    dtype : dtype
+        Of all arrays, which are dense and of one dimension.
+
+    Examples
+    --------
+    >>> out = np.empty(2, np.float32)
+    >>> x, w, b = (np.array(v, np.float32) for v in ([1, 2], [3, 4, 5, 6], [1, 1]))
+    >>> Layer(1, 2, 2, out.dtype).forward(x, w, b, out)
+    >>> out
+    array([12., 18.], dtype=float32)
+    """
+
+    def __init__(self, rows: int, filters: int, width: int, dtype: np.dtype[Any]) -> None:
+        self.size, self.nothing = (rows, filters, width), np.empty(0, dtype)
+        self.work, self.blas = rows * filters * width, address(dtype)
+        self.held: Any = contextlib.nullcontext() if alone(*self.size) else _blas.single
+
+    @property
+    def serves(self) -> bool:
+        """Whether nothing else is faster: NumPy has other products for vectors, and larger ones need a BLAS."""
+        least = min(self.size)
+        return least > 1 and small(*self.size) or least > _THIN and bool(_blas.find().gemm(self.nothing.dtype))
+
+    def forward(self, data: Array, weight: Array, bias: Array | None, out: Array) -> None:
+        """Write ``data @ weight.T + bias``."""
+        rows, filters, _ = self.size
+        workers = layer.workers(self.work)
+        cut = _cut(rows, filters, workers)
+        with self.held:
+            layer.run(
+                *(workers, cut[0] * cut[1], *cut, self.blas, *self.size),
+                *(data, weight, self.nothing if bias is None else bias, out),
+            )
+
+    def backward(
+        self, dy: Array, data: Array, weight: Array, d_data: Array | None, d_weight: Array | None, d_bias: Array | None
+    ) -> None:
+        """Write the gradients that are not None."""
+        rows, filters, width = self.size
+        if d_bias is not None and rows > _FEW_ROWS:
+            sum_rows(dy.reshape(rows, filters), d_bias)
+            d_bias = None
+        workers = layer_gradients.workers(self.work)
+        to_data = (0, 0) if d_data is None else _cut(rows, width, workers)
+        to_weight = (0, 0) if d_weight is None else _cut(filters, width, workers)
+        items = to_data[0] * to_data[1] + to_weight[0] * to_weight[1] + (d_bias is not None)
+        outs = [self.nothing if o is None else o for o in (d_data, d_weight, d_bias)]
+        with self.held:
+            layer_gradients.run(*(workers, items, *to_data, *to_weight, self.blas, *self.size, dy, data, weight, *outs))

@@ -24,8 +24,6 @@ PANEL, _ROWS = 3, {512: 8, 256: 4}
 _DEPTH, _HEIGHT = 1024, 128
 #: Rows of a panel that is not packed: they lie in as many pages.
 _UNPACKED = 256
-#: Rows that are packed together, where a matrix lies transposed.
-_LINES = 16
 
 
 @functools.cache
@@ -169,13 +167,38 @@ class _Pack(_Writer):
                     for v in range(PANEL):
                         values = self.load(self.at(given, b.mul(i, row), i64(v * self.n)), self.vector)
                         self.store(values, self.at(start, b.mul(i, step), i64(v * self.n)))
-                with no, self.count(k, _LINES) as first:
-                    last = self.least(b.add(first, i64(_LINES)), k)
-                    with self.count(here, 1) as x, self.count(last, 1, start=first) as i:
-                        value = self.load(self.at(given, b.mul(i, row), b.mul(x, column)))
-                        self.store(value, self.at(start, b.mul(i, step), x))
-                    with self.count(step, 1, start=here) as x, self.count(last, 1, start=first) as i:
+                with no:
+                    # Where it lies transposed, squares of as many columns and rows as a vector is long.
+                    square = b.icmp_signed("==", row, i64(1))
+                    wide, deep = (b.select(square, b.sub(x, b.srem(x, i64(self.n))), i64(0)) for x in (here, k))
+                    with self.count(wide, self.n) as x, self.count(deep, self.n) as i:
+                        corner = self.at(given, b.mul(x, column), i)
+                        lines = [self.load(self.at(corner, b.mul(i64(v), column)), self.vector) for v in range(self.n)]
+                        target = self.at(start, b.mul(i, step), x)
+                        for v, line in enumerate(self.transposed(lines)):
+                            self.store(line, self.at(target, b.mul(i64(v), step)))
+                    # The rest: below the squares, beside them, and zeros up to whole vectors.
+                    for x0, x1, i0 in ((i64(0), wide, deep), (wide, here, i64(0))):
+                        with self.count(x1, 1, start=x0) as x, self.count(k, 1, start=i0) as i:
+                            value = self.load(self.at(given, b.mul(i, row), b.mul(x, column)))
+                            self.store(value, self.at(start, b.mul(i, step), x))
+                    with self.count(step, 1, start=here) as x, self.count(k, 1) as i:
                         self.store(self.real(0.0), self.at(start, b.mul(i, step), x))
+
+    def transposed(self, lines: list[Any]) -> list[Any]:
+        """Vectors of the columns of a square: quarters change places, then those of each quarter."""
+        half = self.n // 2
+        while half:
+            for i in (i for i in range(self.n) if not i & half):
+                pair, every = (lines[i], lines[i + half]), range(self.n)
+                lines[i] = self.shuffled(pair, [e + self.n - half if e & half else e for e in every])
+                lines[i + half] = self.shuffled(pair, [e + self.n if e & half else e + half for e in every])
+            half //= 2
+        return lines
+
+    def shuffled(self, pair: tuple[Any, Any], places: list[int]) -> Any:
+        """A vector of some numbers of two."""
+        return self.b.shuffle_vector(*pair, self.ir.Constant(self.ir.VectorType(self.i32, self.n), places))
 
 
 class _Times(_Writer):
