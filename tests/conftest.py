@@ -1,6 +1,8 @@
 """What tests of several parts use."""
 
 import gc
+import itertools
+import linecache
 import os
 import random
 import signal
@@ -95,7 +97,8 @@ def ctrl_c():
 def interrupted(ctrl_c):
     """Do something, with a Ctrl-C at the n-th place in some files; gives how many places were met.
 
-    Places are lines, and where a function that is not written in Python has returned: nobody has its result then.
+    Places are lines, and where a function that is not written in Python has returned: nobody has its result then. Where
+    a with-block or a try begins or ends the interpreter does not look at signals.
     """
 
     def run(n, files, work):
@@ -103,10 +106,12 @@ def interrupted(ctrl_c):
 
         def at(frame, event, arg):
             nonlocal count
-            if event in ("line", "c_return") and frame.f_code.co_filename.endswith(files):
-                count += 1
-                if count == n:
-                    signal.raise_signal(signal.SIGINT)
+            if event in ("line", "c_return") and (name := frame.f_code.co_filename).endswith(files):
+                line = linecache.getline(name, frame.f_lineno).split() if event == "line" else ()
+                if not line or line[0] not in ("with", "try:"):
+                    count += 1
+                    if count == n:
+                        signal.raise_signal(signal.SIGINT)
             return at
 
         before = sys.gettrace(), sys.getprofile()
@@ -120,6 +125,44 @@ def interrupted(ctrl_c):
             sys.setprofile(before[1])
             sys.settrace(before[0])
         return count
+
+    return run
+
+
+@pytest.fixture
+def handled_anywhere():
+    """Do something, with a signal's handler that does something else before each line in some files in turn.
+
+    Gives how many lines there are.
+    """
+    if not hasattr(signal, "SIGALRM"):
+        pytest.skip("a signal that nobody else uses")
+
+    def run(files, work, other):
+        before, traced = signal.signal(signal.SIGALRM, lambda *_: other()), sys.gettrace()
+        try:
+            for n in itertools.count(1):
+                met = 0
+
+                def at(frame, event, arg, n=n):
+                    nonlocal met
+                    if not frame.f_code.co_filename.endswith(files):
+                        return None
+                    met += event == "line"
+                    if met == n and event == "line":
+                        sys.settrace(None)  # what it does is its own
+                        signal.raise_signal(signal.SIGALRM)
+                    return at
+
+                sys.settrace(at)
+                try:
+                    work()
+                finally:
+                    sys.settrace(traced)
+                if met < n:
+                    return n - 1
+        finally:
+            signal.signal(signal.SIGALRM, before)
 
     return run
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+# Its functions are C's: those of `signal` look each handler up in an enumeration.
+import _signal  # type: ignore[import-not-found]
 import signal
 import sys
 import threading
+from _signal import getsignal
 from types import FrameType
 from typing import Any
 
 from ._forks import at_fork
 
-__all__ = ["Uninterrupted"]
+__all__ = ["Uninterrupted", "handled"]
 
+_SIGINT, _SIGNALS = int(signal.SIGINT), [*map(int, signal.valid_signals())]
+#: By its id, for it may be any object: what runs no code of the user's, but may raise KeyboardInterrupt.
+_PLAIN = {*map(id, (_signal.SIG_DFL, _signal.SIG_IGN, signal.default_int_handler, None))}
 #: The main thread, and the handlers that its regions have put aside, the user's first.
 _aside: list[tuple[int, Any]] = []
 
@@ -21,10 +27,27 @@ def _in_child() -> None:
     if _aside and threading.get_ident() != _aside[0][0]:
         handler = _aside[0][1]
         _aside.clear()
-        signal.signal(signal.SIGINT, handler)
+        _signal.signal(_SIGINT, handler)
 
 
 at_fork(after_in_child=_in_child)
+
+
+def handled() -> bool:
+    """Whether some signal has a handler of the user's, who may do anything in the midst of what the main thread does.
+
+    Examples
+    --------
+    >>> import signal
+    >>> before = signal.signal(signal.SIGTERM, lambda *_: None)
+    >>> handled()
+    True
+    >>> _ = signal.signal(signal.SIGTERM, before)
+    """
+    if _PLAIN.issuperset(map(id, map(getsignal, _SIGNALS))):
+        return False
+    found = [*map(getsignal, _SIGNALS), *(handler for _, handler in _aside[:])]
+    return any(id(h) not in _PLAIN and getattr(h, "__func__", None) is not Uninterrupted._note for h in found)
 
 
 class Uninterrupted:
@@ -52,12 +75,12 @@ class Uninterrupted:
 
     def __enter__(self) -> Uninterrupted:
         if threading.current_thread() is threading.main_thread():
-            handler = signal.getsignal(signal.SIGINT)
+            handler = getsignal(_SIGINT)
             # From the next call on nothing interrupts, so what it returns is no news.
             if callable(handler):
                 self._handler = handler
                 _aside.append((threading.get_ident(), handler))
-                signal.signal(signal.SIGINT, self._note)
+                _signal.signal(_SIGINT, self._note)
         return self
 
     def _note(self, number: int, frame: FrameType | None) -> None:
@@ -67,6 +90,6 @@ class Uninterrupted:
         handler, self._handler = self._handler, None
         if handler is not None:
             _aside.pop()
-            signal.signal(signal.SIGINT, handler)
+            _signal.signal(_SIGINT, handler)
             if self.came:
-                handler(signal.SIGINT, sys._getframe(1))
+                handler(_SIGINT, sys._getframe(1))

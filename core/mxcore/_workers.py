@@ -20,8 +20,9 @@ from queue import SimpleQueue
 from typing import Any
 
 from ._core.errors import MXNetError, error
+from ._interrupts import Uninterrupted
 
-__all__ = ["Job", "Latch", "Workers", "begin", "ending", "processors"]
+__all__ = ["Job", "Latch", "Promise", "Workers", "begin", "ending", "processors"]
 
 #: Seconds after which whoever waits looks by itself.
 _LOOK = 0.05
@@ -120,6 +121,95 @@ class Latch:
             if self._lock.acquire(timeout=left):
                 self._free()  # for the next one who waits; an interrupt before it, and that one looks by itself
         return self._set
+
+
+class Promise:
+    """What will come, or why it will not: who tells it first is heard. The names are those of `concurrent.futures`.
+
+    Examples
+    --------
+    >>> promise = Promise()
+    >>> promise.set_result(6)
+    >>> promise.set_exception(ValueError("too late"))
+    >>> promise.result()
+    6
+    """
+
+    __slots__ = ("_claims", "_calls", "_done", "_value", "_error")
+
+    def __init__(self) -> None:
+        self._claims: dict[str, object] = {}
+        self._calls: list[Callable[[Promise], Any]] = []
+        self._done = Latch()
+        self._value: Any = None
+        self._error: BaseException | None = None
+
+    def done(self) -> bool:
+        """Whether it has come, or will not."""
+        return self._done.is_set()
+
+    def set_result(self, value: Any) -> None:
+        """It has come."""
+        self._end(value, None)
+
+    def set_exception(self, exception: BaseException) -> None:
+        """It will not come."""
+        self._end(None, exception)
+
+    def _end(self, value: Any, exception: BaseException | None) -> None:
+        mine = object()
+        with Uninterrupted():
+            if self._claims.setdefault("first", mine) is mine:
+                self._value, self._error = value, exception
+                self._done.set()
+                self._tell()
+
+    def _tell(self) -> None:
+        with contextlib.suppress(IndexError):  # two threads may take them
+            while True:
+                self._calls.pop()(self)
+
+    def add_done_callback(self, call: Callable[[Promise], Any]) -> None:
+        """Let something be called with this object when it has come, or will not; at once, if that is known.
+
+        Parameters
+        ----------
+        call : callable
+        """
+        self._calls.append(call)
+        if self.done():
+            self._tell()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it has come, or will not, or for so many seconds; tells whether that is known."""
+        return self._done.wait(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Why it will not come, or None, once that is known.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds to wait for it.
+
+        Raises
+        ------
+        TimeoutError
+            If that is not known by then.
+        """
+        if not self.wait(timeout):
+            raise TimeoutError
+        return self._error
+
+    def result(self, timeout: float | None = None) -> Any:
+        """What has come, or raises why it will not; waits as `exception` does."""
+        failed = self.exception(timeout)
+        if failed is not None:
+            try:
+                raise failed
+            finally:
+                del failed, self  # a traceback that holds its error would live on
+        return self._value
 
 
 _CANCELLED = object()

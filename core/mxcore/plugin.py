@@ -40,7 +40,8 @@ from .testing.sample import Distinct, Ints, Sample, Values
 from .typing import Array, Call, Operand, Operators
 
 if TYPE_CHECKING:
-    from ._workers import Job, Workers, processors
+    from ._interrupts import Uninterrupted
+    from ._workers import Job, Latch, Promise, Workers, begin, processors
     from .array_api import ArrayAPINamespace
     from .executor.memory import memory_layout
 
@@ -48,7 +49,11 @@ if TYPE_CHECKING:
 _LATE = {
     "ArrayAPINamespace": ".array_api",
     "Job": "._workers",
+    "Latch": "._workers",
+    "Promise": "._workers",
+    "Uninterrupted": "._interrupts",
     "Workers": "._workers",
+    "begin": "._workers",
     "processors": "._workers",
     "memory_layout": ".executor.memory",
 }
@@ -90,15 +95,19 @@ __all__ = [
     "Rng",
     "HeldRows",
     "Job",
+    "Latch",
+    "Promise",
     "RowSparse",
     "Sample",
     "Shape",
     "Spec",
     "Str",
+    "Uninterrupted",
     "Value",
     "Values",
     "Workers",
     "at_fork",
+    "begin",
     "binary",
     "broadcast",
     "broadcast_shapes",

@@ -196,7 +196,7 @@ def test_a_ring_without_descriptors_goes_on_when_there_are_some(monkeypatch: pyt
     accept, failures = socket.socket.accept, [True] * 3
 
     def failing(self: Any) -> Any:
-        if threading.current_thread().name.startswith("ThreadPoolExecutor") and failures:
+        if threading.current_thread().name.startswith("mxcore-kv-ring-door") and failures:
             failures.pop()
             raise OSError(24, "Too many open files")
         return accept(self)

@@ -342,24 +342,26 @@ def test_tables(trace):
     assert "relu" in tables[6] and "relu" not in tables[7]
 
 
-@pytest.mark.parametrize("where", ["start", "join"])
-def test_what_an_interrupt_leaves_is_put_back_the_next_time(tmp_path, monkeypatch, where):
+FILES = ("mxcore/profiler/observer.py", "mxcore/profiler/control.py")
+
+
+@pytest.mark.filterwarnings("ignore:unclosed file", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_what_an_interrupt_leaves_is_put_back_the_next_time(tmp_path, interrupted):
     """Ctrl-C while the profiler is switched on or off leaves no thread, and no method exchanged."""
-    plain, real = mx.nd.NDArray.asnumpy, getattr(threading.Thread, where)
+    plain = mx.nd.NDArray.asnumpy
+    mx.profiler.set_config(filename=str(tmp_path / "p.json"), profile_all=True, continuous_dump=True)
 
-    def interrupted(thread, *args):
-        real(thread, *args)
-        if "profiler" in thread.name:
-            raise KeyboardInterrupt
+    def both():
+        mx.profiler.set_state("run")
+        mx.profiler.set_state("stop")
 
-    mx.profiler.set_config(filename=str(tmp_path / "p.json"), profile_all=True)
-    with monkeypatch.context() as m:
-        m.setattr(threading.Thread, where, interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            mx.profiler.set_state("run")
-            mx.profiler.set_state("stop")
-    mx.profiler.set_state("stop")
-    assert mx.nd.NDArray.asnumpy is plain and not recorder.on
+    places = interrupted(0, FILES, both)
+    assert places > 60
+    for n in range(1, places):
+        interrupted(n, FILES, both)
+        mx.profiler.set_state("stop")
+        assert mx.nd.NDArray.asnumpy is plain and not recorder.on, n
+    mx.profiler.set_config(continuous_dump=False)
     mx.profiler.set_state("run")
     mx.profiler.set_state("stop")
     mx.profiler.dumps(reset=True)
@@ -368,6 +370,19 @@ def test_what_an_interrupt_leaves_is_put_back_the_next_time(tmp_path, monkeypatc
     while any("profiler" in t.name for t in threading.enumerate()) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not any("profiler" in t.name for t in threading.enumerate())
+
+
+def test_a_handler_switches_the_profiler_that_it_interrupts(tmp_path, handled_anywhere):
+    mx.profiler.set_config(filename=str(tmp_path / "p.json"), profile_all=True)
+
+    def cycle():
+        mx.profiler.set_state("run")
+        assert mx.nd.relu(mx.nd.ones((2, 2))).asnumpy().sum() == 4
+        mx.profiler.set_state("stop")
+        mx.profiler.dumps(reset=True)
+
+    assert handled_anywhere(FILES, cycle, cycle) > 60
+    assert mx.profiler.state() == "stop" and not recorder.on
 
 
 def test_several_threads(trace):

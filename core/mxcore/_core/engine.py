@@ -20,7 +20,8 @@ from heapq import heappop, heappush
 from typing import Any
 
 from .._forks import at_fork
-from .._workers import Latch, begin
+from .._interrupts import Uninterrupted, handled
+from .._workers import Job, Latch, Workers, begin
 from . import rng
 from .array import Storage
 from .context import Context
@@ -91,8 +92,7 @@ class _Lane:
     """What is ready for one worker: the highest priority first, then what was pushed first.
 
     A finalizer may enter a task in the midst of the entering of another by the same thread, so there is no lock;
-    comparing tuples of numbers runs no Python code. An interrupt may come before the bell has rung: who meets it puts
-    the task again, and the worker runs it once.
+    comparing tuples of numbers runs no Python code. Of a task that is put twice the worker runs the first.
     """
 
     def __init__(self) -> None:
@@ -188,12 +188,17 @@ class NaiveEngine(Engine):
 
 
 class ThreadedEnginePerDevice(Engine):
-    """One worker thread per context, started when first needed."""
+    """One worker thread per context, started when first needed.
+
+    In the main thread a signal's handler may come anywhere, and wait for a worker, who needs the lock: where there are
+    such, a clerk has it in its place.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         # The garbage collector may run a finalizer that pushes in the midst of `push` or `_run` of the same thread.
         self._lock = threading.RLock()
+        self._clerk: Workers | None = None
         self._queues: dict[Any, _Lane] = {}
         self._open: weakref.WeakSet[Task] | set[Task] = set()
         self._failed: list[Task] = []
@@ -216,65 +221,59 @@ class ThreadedEnginePerDevice(Engine):
         reads = tuple(st for st in dict.fromkeys(reads) if st not in writes) + tuple(
             st for st in dict.fromkeys(reads) if st in writes
         )
-        self._hand_over(Task(fn, ctx, reads, writes, name), self._queue(ctx))
+        self._enter(Task(fn, ctx, reads, writes, name), self._run)
 
     def launched(
         self, ctx: Context, event: Any, reads: Iterable[Storage], writes: Iterable[Storage], name: str
     ) -> None:
         task = Task(None, ctx, tuple(reads), tuple(writes), name)
         task.event = event
-        self._hand_over(task, self._queue(ctx, self._land))
+        self._enter(task, self._land)
 
-    def _hand_over(self, task: Task, lane: _Lane) -> None:
-        """Enter a task, and give it to a worker unless it waits for others; what was launched does not wait.
-
-        An interrupt (Ctrl-C) may come anywhere. What others have begun to wait for is handed over nevertheless.
-        """
+    def _enter(self, task: Task, run: Callable[[Task], None]) -> None:
         self._gate.wait(1)  # not longer: what is waited for may need this task
-        try:
-            self._enter(task)
-            if task.waiting == 0 or task.event is not None:
-                lane.put(task)
-        except BaseException:
-            if task in self._open and (task.waiting == 0 or task.event is not None):
-                lane.put(task)
-            raise
+        self._alone(self._take, task, run)
 
-    def _enter(self, task: Task) -> None:
-        """Make a task known to what it reads and writes."""
-        with self._lock:
-            before: dict[Task, None] = {}
-            for st in task.reads:
-                if st.write is not None:
-                    before[st.write] = None
-                    task.sources.append(st.write)
-            for st in task.writes:
-                if st.write is not None:
-                    before[st.write] = None
-                for r in st.reads or ():
-                    before[r] = None
-            try:
-                self._announce(task, before)
-            except BaseException:
-                self._announce(task, before)
-                raise
+    def _alone(self, fn: Callable[..., Any], *args: Any) -> Any:
+        """Do something with the lock."""
+        if threading.get_ident() != threading.main_thread().ident or not handled():
+            return self._locked(fn, *args)
+        clerk = self._clerk = self._clerk or Workers(1, "mxcore-clerk")
+        job = Job(lambda: self._locked(fn, *args))
+        clerk.put(job)
+        return job.result()
 
-    def _announce(self, task: Task, before: Iterable[Task]) -> None:
-        """Let a task wait for those before it, and others wait for it; doing it twice changes nothing."""
-        waits = [b for b in before if not b.done.is_set()]
-        for b in waits:
-            if not b.dependents or b.dependents[-1] is not task:
+    def _locked(self, fn: Callable[..., Any], *args: Any) -> Any:
+        with Uninterrupted(), self._lock:
+            return fn(*args)
+
+    def _take(self, task: Task, run: Callable[[Task], None]) -> None:
+        """Enter a task, and give it to a worker unless it waits for others; what was launched does not wait."""
+        lane = self._queue(task.ctx, run)
+        before: dict[Task, None] = {}
+        for st in task.reads:
+            if st.write is not None:
+                before[st.write] = None
+                task.sources.append(st.write)
+        for st in task.writes:
+            if st.write is not None:
+                before[st.write] = None
+            for r in st.reads or ():
+                before[r] = None
+        for b in before:
+            if not b.done.is_set():
                 b.dependents.append(task)
-        task.waiting = len(waits)
+                task.waiting += 1
         for st in task.reads:
             if st not in task.writes:
                 if st.reads is None:
-                    st.reads = [task]
-                elif st.reads[-1] is not task:
-                    st.reads.append(task)
+                    st.reads = []
+                st.reads.append(task)
         for st in task.writes:
             st.write, st.reads = task, None
         self._open.add(task)
+        if task.waiting == 0 or task.event is not None:
+            lane.put(task)
 
     def _queue(self, ctx: Context, run: Callable[[Task], None] | None = None) -> _Lane:
         """The queue of a worker that runs tasks of a context, or sees those end that were launched."""
@@ -339,29 +338,28 @@ class ThreadedEnginePerDevice(Engine):
     def _done(self, task: Task) -> None:
         """Let go what waits for a task; what it failed to write stays as it is."""
         task.sources = []
-        with self._lock:
-            for st in task.writes:
-                # A failed task stays in place: whoever reads the storage learns why it holds nothing.
-                if st.write is task and task.error is None:
-                    st.write = None
-            for st in task.reads:
-                if st.reads and task in st.reads:
-                    st.reads.remove(task)
-                    if not st.reads:
-                        st.reads = None
-            task.reads = task.writes = ()
-            if task.error is not None:
-                self._failed = [t for t in self._failed if not t.seen][-99:] + [task]
-            self._open.discard(task)
-            task.done.set()
-            ready = []
-            for d in task.dependents:
-                d.waiting -= 1
-                if d.waiting == 0:
-                    ready.append(d)
-            task.dependents = []
-        for d in ready:
-            self._queue(d.ctx).put(d)
+        self._alone(self._let_go, task)
+
+    def _let_go(self, task: Task) -> None:
+        for st in task.writes:
+            # A failed task stays in place: whoever reads the storage learns why it holds nothing.
+            if st.write is task and task.error is None:
+                st.write = None
+        for st in task.reads:
+            if st.reads and task in st.reads:
+                st.reads.remove(task)
+                if not st.reads:
+                    st.reads = None
+        task.reads = task.writes = ()
+        if task.error is not None:
+            self._failed = [t for t in self._failed if not t.seen][-99:] + [task]
+        self._open.discard(task)
+        task.done.set()
+        dependents, task.dependents = task.dependents, []
+        for d in dependents:
+            d.waiting -= 1
+            if d.waiting == 0:
+                self._queue(d.ctx).put(d)
 
     def drain(self, patience: float | None = None) -> None:
         """Wait until all that was pushed before is done, whatever failed, or for so many seconds."""
@@ -377,12 +375,15 @@ class ThreadedEnginePerDevice(Engine):
     def wait_all(self) -> None:
         self.drain()
         super().wait_all()
-        with self._lock:
-            bad, self._failed = [t for t in self._failed if not t.seen], []
-        if bad:
+        if bad := self._alone(self._take_failures):
             bad[0].seen = True
             assert bad[0].error is not None
             raise bad[0].error
+
+    def _take_failures(self) -> list[Task]:
+        """Those that nobody has seen."""
+        failed, self._failed = self._failed, []
+        return [t for t in failed if not t.seen]
 
 
 ENGINES: dict[str, type[Engine]] = {

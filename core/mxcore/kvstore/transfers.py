@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, InvalidStateError
-from contextlib import suppress
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,9 @@ import numpy as np
 from .._core.device import Device
 from .._core.engine import engine
 from .._core.stream import commit
+from .._interrupts import Uninterrupted
+from .._locks import fork_safe_lock
+from .._workers import Promise
 from ..ndarray import NDArray
 
 __all__ = ["Arrival", "Departure"]
@@ -51,8 +52,10 @@ class Departure:
     array([1., 2.], dtype=float32)
     """
 
+    _pending: Any = None  # of one whose making was interrupted
+
     def __init__(self, value: NDArray) -> None:
-        read = self._read = Future[None]()
+        read = self._read = Promise()
         self._data, self._ctx, self._left = value._data, value.context, value.size
         self._host: np.ndarray[Any, Any] | None = None
         self._pending = value._st.write
@@ -61,7 +64,7 @@ class Departure:
         calls = self._calls
         if self._pending is not None:
 
-            def computed() -> Future[None]:
+            def computed() -> Promise:
                 for call in calls:
                     call()
                 return read
@@ -69,11 +72,11 @@ class Departure:
             engine.it.push(_wire, computed, (value._st,), (), "a push to a kvstore")
 
     def __del__(self) -> None:
-        self._let_go()
+        if self._pending is not None:
+            self._let_go()
 
     def _let_go(self) -> None:
-        with suppress(InvalidStateError):
-            self._read.set_result(None)
+        self._read.set_result(None)
 
     def when_ready(self, call: Callable[[], Any]) -> None:
         """Let something be called, perhaps twice, when the array is computed; never, if that fails.
@@ -129,7 +132,7 @@ class Departure:
 
 
 class Arrival:
-    """Values on their way into arrays: once `expect` was called these are pending until all has been written.
+    """Values on their way into arrays: once they are expected these are pending until all has been written.
 
     Parameters
     ----------
@@ -141,16 +144,15 @@ class Arrival:
     >>> import mxcore as mx, numpy as np
     >>> out = mx.nd.zeros(2)
     >>> arrival = Arrival([[out]])
-    >>> arrival.write(0, 0, np.array([3.0, 4.0], np.float32))
-    >>> arrival.expect()
+    >>> arrival.expect(lambda: arrival.write(0, 0, np.array([3.0, 4.0], np.float32)))
     >>> out.asnumpy()
     array([3., 4.], dtype=float32)
     """
 
     def __init__(self, values: Sequence[Sequence[NDArray]]) -> None:
         self._values = values
-        self._future: Future[None] = Future()
-        self._lock = threading.Lock()
+        self._come = Promise()
+        self._lock = fork_safe_lock()
         self._free = False
         self._parts: list[tuple[int, int, np.ndarray[Any, Any], Callable[[], Any] | None]] = []
         #: Memory for the elements of each value: that of its first array, where this lies on the host in one piece.
@@ -162,14 +164,32 @@ class Arrival:
         self._missing = [outs[0].size for outs in values]
         self._all_missing = sum(self._missing)
 
-    def expect(self) -> None:
-        """Let the arrays wait for the values."""
+    def expect(self, ask: Callable[[], Any]) -> None:
+        """Ask for the values, and let the arrays wait for them.
+
+        Parameters
+        ----------
+        ask : callable
+            Without arguments; returns soon. An interrupt (Ctrl-C) comes before it, or when the arrays wait.
+        """
         storages = tuple(out._st for outs in self._values for out in outs)
         commit(storages)
-        engine.it.push(_wire, self._begin, (), storages, "a pull from a kvstore")
-        commit(storages)
+        try:
+            with nullcontext() if engine.it.naive else Uninterrupted():  # that one waits for them now
+                self._ask(ask, storages)
+        finally:
+            commit(storages)
 
-    def _begin(self) -> Future[None]:
+    def _ask(self, ask: Callable[[], Any], storages: Sequence[Any]) -> None:
+        try:
+            ask()
+            engine.it.push(_wire, self._begin, (), storages, "a pull from a kvstore")
+        except BaseException as e:
+            self.fail(e)
+            self._begin()  # who sends what was asked for is not to wait until it is read
+            raise
+
+    def _begin(self) -> Promise:
         """Write what has come by now: nobody uses the arrays any more."""
         with self._lock:
             self._free = True
@@ -178,7 +198,7 @@ class Arrival:
             self._copy(*part)
         if not self._all_missing:
             self._end()
-        return self._future
+        return self._come
 
     def write(
         self, value: int, start: int, elements: np.ndarray[Any, Any], then: Callable[[], Any] | None = None
@@ -203,7 +223,7 @@ class Arrival:
         self._copy(value, start, elements, then)
 
     def _copy(self, value: int, start: int, elements: np.ndarray[Any, Any], then: Callable[[], Any] | None) -> None:
-        if not self._future.done():
+        if not self._come.done():
             np.copyto(self._hosts[value][start : start + elements.size], elements, casting="unsafe")
         if then is not None:
             then()
@@ -232,13 +252,11 @@ class Arrival:
             self.fail(e)
 
     def _end(self) -> None:
-        with suppress(InvalidStateError):
-            self._future.set_result(None)
+        self._come.set_result(None)
 
     def fail(self, exception: BaseException) -> None:
         """Let the arrays raise an exception: a value will not come."""
-        with suppress(InvalidStateError):
-            self._future.set_exception(exception)
+        self._come.set_exception(exception)
 
 
 def _in_one_piece(data: Any) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .._forks import hold_at_fork
-from .._workers import begin
+from .._workers import Latch, begin
 from ..base import MXNetError, MXNetWarning, error
 from ..ndarray import waitall
 from . import observer
@@ -44,7 +44,7 @@ _lock = threading.RLock()
 hold_at_fork(_lock)
 _state = {"run": False, "paused": False}
 #: Ends the thread that writes the trace while the profiler runs.
-_over = [threading.Event()]
+_over = [Latch()]
 
 
 def set_kvstore_handle(handle: Any) -> None:
@@ -337,7 +337,7 @@ def _write_often() -> None:
                         warnings.warn(f"profiler: {e}; it is tried again", MXNetWarning, stacklevel=1)
                     failed = True
 
-    over = threading.Event()
+    over = Latch()
     thread = threading.Thread(target=write, name="mxcore-profiler-dump", daemon=True)
     begin(thread, "profiler: the thread that writes the trace", "call set_config(continuous_dump=False)")
     _over[0].set()

@@ -14,7 +14,7 @@ from typing import Any
 from .._core import context
 from .._core.call import unwatch, watch
 from .._core.errors import MXNetError
-from .._workers import begin
+from .._workers import Latch, begin
 from ..ndarray import watched
 from .config import config
 from .record import Label, now, recorder
@@ -75,12 +75,15 @@ class _Sampler(threading.Thread):
 
     def __init__(self) -> None:
         super().__init__(name="mxcore-profiler-memory", daemon=True)
-        self._over = threading.Event()
+        self._over, self._ended = Latch(), Latch()
 
     def run(self) -> None:
         recorder.thread_names[threading.get_ident()] = self.name  # the trace is written when it is gone
-        while not self._over.wait(0.02) and _sampler is self:
-            self._look()
+        try:
+            while not self._over.wait(0.02) and _sampler is self:
+                self._look()
+        finally:
+            self._ended.set()
 
     def _look(self) -> None:
         for where, n in _used():
@@ -91,7 +94,9 @@ class _Sampler(threading.Thread):
         """End, with a last look."""
         self._over.set()
         if self.is_alive():  # an interrupt may have come before
-            self.join()
+            # Not `join`, nor for ever: where a signal's handler calls this, who is interrupted may hold the lock of
+            # `threading` that threads need to begin and to end.
+            self._ended.wait(1)
         self._look()
 
 
@@ -118,13 +123,13 @@ def install() -> None:
     if not config.wants("memory"):
         _end_sampler()
     elif _sampler is None or not _sampler.is_alive():
-        _sampler = _Sampler()
+        sampler = _sampler = _Sampler()
         try:
-            begin(_sampler, "profiler: the thread that looks at memory", "call set_config(profile_memory=False)")
+            begin(sampler, "profiler: the thread that looks at memory", "call set_config(profile_memory=False)")
         except MXNetError:
             _sampler, recorder.on = None, on
             raise
-        _sampler._look()
+        sampler._look()
     _unwatch()  # what an interrupt has left, or other settings
     watch(_record)
     if config.wants("api"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from mxcore.kvstore.keys import Key, group, singles
 from mxcore.kvstore.kvstore import writable
 from mxcore.kvstore.values import add, write
 from mxcore.ndarray import NDArray
+from mxcore.plugin import Uninterrupted
 
 from .job import Job, Member, current_job
 from .reducer import Entry, Reducer
@@ -128,8 +129,12 @@ class AllReduce(Member, _Summing):
     def __init__(self, type: str, job: Job, ordinal: int = 0) -> None:
         super().__init__(type)
         self._job = job
+        begun: list[Reducer] = []
+        weakref.finalize(self, _drop, begun).atexit = False  # first: an interrupt may come anywhere
         self._reducer = Reducer(type, job, ordinal)
-        weakref.finalize(self, self._reducer.drop).atexit = False
+        with Uninterrupted():
+            begun.append(self._reducer)
+            self._reducer.begin()
 
     # -- values ------------------------------------------------------------------------------------------------------
 
@@ -158,6 +163,11 @@ class AllReduce(Member, _Summing):
     def close(self) -> None:
         """Leave the ring when all that was asked for has gone round."""
         self._reducer.close()
+
+
+def _drop(reducers: Iterable[Reducer]) -> None:
+    for reducer in reducers:
+        reducer.drop()
 
 
 class LoneAllReduce(_Summing):

@@ -8,12 +8,13 @@ import heapq
 import itertools
 import math
 import os
+import queue
 import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ import numpy as np
 import mxcore
 from mxcore.base import error
 from mxcore.kvstore.transfers import Departure
+from mxcore.plugin import Promise, Uninterrupted, begin, fork_safe_lock
 
 from . import wire
 from .lifetime import enlist, forked_text
@@ -126,9 +128,10 @@ class Slot:
 
 
 class Link:
-    """A worker's connection to one server.
+    """A worker's connection to one server; `begin` lets it work.
 
-    One thread sends, one receives, and one looks for what nobody answers.
+    One thread sends, one receives, and one looks for what nobody answers. Who uses it takes no lock, for Ctrl-C or a
+    signal's handler may come anywhere: he gives the sender something to do, in one step of the interpreter.
 
     Parameters
     ----------
@@ -162,80 +165,141 @@ class Link:
         except BaseException:
             self._channel.close()
             raise
+        #: What the sender is to do next: functions of this class, and their arguments.
+        self._todo: queue.SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...]]] = queue.SimpleQueue()
+        #: Held by who does it, and by who looks what becomes of it: threads of this object, until it is over.
+        self._lock = fork_safe_lock()
         self._slots: dict[int, Slot] = {}
-        self._work = threading.Condition(threading.Lock())
         #: What is to be sent: messages as they are; and tickets, each for the first entry of a slot.
         self._messages: deque[tuple[dict[str, Any] | bytes, Sequence[Any]]] = deque()
         self._tickets: list[tuple[int, int, Slot]] = []
         self._count = itertools.count()
         #: Pushes that were not sent yet, and pulls whose values were not read yet.
         self._pushes = self._pulls = 0
+        #: Who waits until there are none of the former, or of both.
+        self._waiting: list[tuple[Promise, bool]] = []
         #: Whether values, and not only words, are being sent.
         self._sending = False
         #: Question -> where its answer goes, since when, and what it is.
-        self._asked: dict[int, tuple[Future[Any], float, str]] = {}
+        self._asked: dict[int, tuple[Promise, float, str]] = {}
         #: Seconds of this link's life, without those for which the process was stopped.
         self._clock = 0.0
         #: What new calls are told, once there is a reason to refuse them.
         self._refusal: tuple[type[Exception], str] | None = None
         self._ending = self._over = self._dropped = False
-        enlist(self)
-        self._threads = [
-            threading.Thread(target=run, name=f"mxcore-kv-{run.__name__[1:]}", daemon=True)
-            for run in (self._send, self._receive, self._expire)
-        ]
-        for thread in self._threads:
-            thread.start()
+        #: Who sends, who receives and who looks; none before it has begun.
+        self._threads: list[threading.Thread] = []
+
+    def begin(self) -> None:
+        """Send and receive from now on, until it is closed, dropped or lost.
+
+        Raises
+        ------
+        MXNetError
+            (also RuntimeError or MemoryError) if the system has no room for the threads; it is closed then.
+        """
+        with Uninterrupted():  # nobody would end what has begun in part
+            try:
+                for run in (self._send, self._receive, self._expire):
+                    name = f"mxcore-kv-{run.__name__[1:]}"
+                    thread = threading.Thread(target=run, name=name, daemon=True)
+                    begin(thread, f"kvstore: {name}, a thread for the server at {self.where},", "use fewer stores")
+                    self._threads.append(thread)
+            except BaseException:
+                self._break("was left: there was no room for its threads")
+                for thread in self._threads:
+                    thread.join()
+                self._channel.close()
+                raise
+            enlist(self)
+
+    def _give(self, what: Callable[..., Any], *args: Any) -> None:
+        """Let the sender do something; if it has ended, that does what remains to be done of it: who waits is told."""
+        self._todo.put((what, args))
+        if self._over:
+            self._do_all()
+
+    def _do_all(self) -> None:
+        """Do what there is to do."""
+        with Uninterrupted(), suppress(queue.Empty):
+            while True:
+                self._do(*self._todo.get_nowait())
+
+    def _do(self, what: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        with self._lock:
+            what(*args)
 
     # -- questions ---------------------------------------------------------------------------------------------------
 
-    def ask(self, call: str, bodies: Sequence[Any] = (), **header: Any) -> Future[tuple[dict[str, Any], Any]]:
-        """Ask the server something, after all that was pushed before; the future gives its header and bytes."""
+    def ask(self, call: str, bodies: Sequence[Any] = (), **header: Any) -> Promise:
+        """Ask the server something, after all that was pushed before; its header and bytes will come."""
         number = next(self._count)
         try:
             text = wire.encode({"ask": number, "call": call, **header})
         except (TypeError, ValueError) as e:
             raise error(TypeError, f"kvstore: a question ({call}) that cannot be sent: {e}") from None
         self.flush()
-        future: Future[Any] = Future()
-        with self._work:
-            self.check()
-            self._asked[number] = future, self._clock, call
+        self.check()
+        answer = Promise()
+        self._give(self._ask, number, answer, call, text, bodies)
+        return answer
+
+    def _ask(self, number: int, answer: Promise, call: str, text: bytes, bodies: Sequence[Any]) -> None:
+        if self._over:
+            answer.set_exception(self._why())
+        else:
+            self._asked[number] = answer, self._clock, call
             self._messages.append((text, bodies))
-            self._work.notify_all()
-        return future
 
     def check(self) -> None:
         """Raise why nothing can be sent, if so."""
         if self._refusal is not None:
-            raise error(*self._refusal)
+            raise self._why()
+
+    def _why(self) -> Exception:
+        assert self._refusal is not None
+        return error(*self._refusal)
 
     def flush(self) -> None:
         """Wait until all pushes were sent."""
-        with self._work:
-            self._drain(lambda: self._pushes)
+        self._drain(pulls=False)
 
     def settle(self) -> None:
         """Wait until all pushes were sent, and all that was pulled has been read."""
-        with self._work:
-            self._drain(lambda: self._pushes + self._pulls)
+        self._drain(pulls=True)
 
-    def _drain(self, left: Callable[[], int]) -> None:
-        """Wait, with the lock, until nothing is left; an error if for the deadline it becomes no less."""
+    def _drain(self, pulls: bool) -> None:
+        """Wait until nothing is left; an error if for the deadline it becomes no less."""
         patience = self._patience + _GRACE  # what is the server's fault shows before
-        before, since = left(), self._clock
-        while left() and not self._over:
-            self._work.wait(_POLL)
-            if left() != before or self._sending:  # which the channel ends if it takes too long
-                before, since = left(), self._clock
+        drained = Promise()
+        self._give(self._wait, drained, pulls)
+        before, since = None, self._clock
+        while not drained.wait(_POLL):
+            now = self._pushes, self._pulls
+            if now != before or self._sending:  # which the channel ends if it takes too long
+                before, since = now, self._clock
             elif self._clock > since + patience:
-                keys = sorted({repr(slot.key) for slot in self._slots.values() if slot.pulling or slot.entries})
+                slots = [*self._slots.values()]
+                keys = sorted({repr(slot.key) for slot in slots if slot.pulling or slot.entries})
                 raise error(
                     TimeoutError,
                     f"kvstore: for {patience:g} s nothing has gone to server {self.number} at {self.where}: what "
                     f"is pushed and pulled of {', '.join(keys[:5])} waits for arrays that something computes with, "
                     "which does not end",
                 )
+
+    def _wait(self, drained: Promise, pulls: bool) -> None:
+        self._waiting.append((drained, pulls))
+        self._look()
+
+    def _look(self) -> None:
+        """Tell who waits for that if nothing is left, or will come."""
+        waiting, self._waiting = self._waiting, []
+        for drained, pulls in waiting:
+            if self._over or not (self._pushes or pulls and self._pulls):
+                drained.set_result(None)
+            else:
+                self._waiting.append((drained, pulls))
 
     def lend(self, header: dict[str, Any], slots: Sequence[Slot], segments: list[Any] | None) -> None:
         """Take memory for slots: what the server sent along, or our own."""
@@ -246,7 +310,10 @@ class Link:
             else:
                 slot.push = view(segments[0], offset, slot.size, slot.dtype)
                 slot.pull = view(segments[-1], offset, slot.size, slot.dtype)
-        with self._work:
+        self._give(self._take, slots)
+
+    def _take(self, slots: Sequence[Slot]) -> None:
+        if not self._over:  # they know this link: shared memory is not to wait for the garbage collector
             self._slots.update((slot.number, slot) for slot in slots)
 
     # -- values ------------------------------------------------------------------------------------------------------
@@ -256,19 +323,27 @@ class Link:
 
         If the server is lost, pulls fail, and pushes come to nothing: `check` tells the next who pushes.
         """
-        pulls = [entry for _, entry in entries if isinstance(entry, Pull)]
-        with self._work:
-            refusal = self._refusal
-            if refusal is None:
-                for slot, entry in entries:
-                    slot.entries.append(entry)
-                    heapq.heappush(self._tickets, (-priority, next(self._count), slot))
-                self._pulls += len(pulls)
-                self._pushes += len(entries) - len(pulls)
-                self._work.notify_all()
-                return
-        for pull in pulls:
-            pull.failed(error(*refusal))
+        if self._refusal is None:
+            for slot, entry in entries:
+                slot.free = slot.free and not (isinstance(entry, Push) and entry.kind == "slot")
+            self._give(self._put, entries, priority)
+            return
+        for _, entry in entries:
+            if isinstance(entry, Pull):
+                entry.failed(self._why())
+
+    def _put(self, entries: Sequence[tuple[Slot, Push | Pull]], priority: int) -> None:
+        for slot, entry in entries:
+            if self._over:
+                if isinstance(entry, Pull):
+                    entry.failed(self._why())
+                continue
+            if isinstance(entry, Pull):
+                self._pulls += 1
+            else:
+                self._pushes += 1
+            slot.entries.append(entry)
+            heapq.heappush(self._tickets, (-priority, next(self._count), slot))
 
     def _send(self) -> None:
         try:
@@ -288,18 +363,21 @@ class Link:
 
     def _next(self) -> tuple[list[Any], list[tuple[Slot, Push | Pull]]] | None:
         """Wait for what can be sent; None: nothing will come."""
-        with self._work:
-            while not self._over:
+        while True:
+            self._do_all()
+            with self._lock:
+                if self._over:
+                    return None
                 messages = list(self._messages)
                 self._messages.clear()
                 batch = self._batch()
                 self._sending = bool(batch) or any(bodies for _, bodies in messages)
-                if messages or batch:
-                    return messages, batch
-                if self._ending:
-                    return None
-                self._work.wait()
-        return None
+            if messages or batch:
+                return messages, batch
+            if self._ending:
+                return None
+            with suppress(queue.Empty):  # who has heard that it is over may have taken what was to wake it
+                self._do(*self._todo.get(timeout=_POLL))
 
     def _batch(self) -> list[tuple[Slot, Push | Pull]]:
         """Take what is first in line; of slots whose value is being read, or whose push is not computed, nothing."""
@@ -352,9 +430,9 @@ class Link:
             for slot, entry in batch:
                 if isinstance(entry, Push) and entry.kind == "slot":
                     slot.free = True
-        with self._work:
+        with self._lock:
             self._pushes -= pushes
-            self._work.notify_all()
+            self._look()
 
     def _receive(self) -> None:
         try:
@@ -383,19 +461,19 @@ class Link:
             if isinstance(item, int):
                 if not self._channel.local:
                     self._channel.into(slot.pull)
-                pull.arrived(slot.start, slot.pull, functools.partial(self._read, slot))
+                pull.arrived(slot.start, slot.pull, functools.partial(self._give, self._read, slot))
             else:
                 _, rows, nbytes = item
                 ids, data = np.empty(rows, np.int64), np.empty(nbytes, np.uint8)
                 self._channel.into(ids)
                 self._channel.into(data)
-                self._read(slot)
+                self._give(self._read, slot)
                 pull.arrived(ids, data.view(slot.dtype))
         for number, text in header.get("failed", ()):
             slot = self._slots[number]
             pull = slot.pulling
             assert pull is not None, f"nobody has asked for key {slot.key!r}"
-            self._read(slot)
+            self._give(self._read, slot)
             pull.failed(error(RuntimeError, f"kvstore: key {slot.key!r}: {text}"))
 
     def _hear_answer(self, header: dict[str, Any], size: int) -> None:
@@ -403,35 +481,30 @@ class Link:
         self._channel.into(found)
         if header.get("files"):
             found = [open_segment(f, header["size"]) for f in self._channel.files(header["files"])]
-        with self._work:
-            future, *_ = self._asked.pop(header["answer"])
+        with self._lock:
+            answer, *_ = self._asked.pop(header["answer"])
         if "error" in header:
             kind, text = header["error"]
-            future.set_exception(told(kind, f"kvstore: {text}"))
+            answer.set_exception(told(kind, f"kvstore: {text}"))
         else:
-            future.set_result((header, found))
+            answer.set_result((header, found))
 
     def _read(self, slot: Slot) -> None:
         """The value of a slot was read, or will not come: what waits for that goes on."""
-        with self._work:
-            slot.pulling = None
-            self._pulls -= 1
-            if slot.parked:
-                self._unpark(slot)
-            elif not self._pulls:
-                self._work.notify_all()
+        slot.pulling = None
+        self._pulls -= 1
+        self._unpark(slot)
+        self._look()
 
     def go_on(self, slot: Slot) -> None:
         """What is to be pushed to a slot is computed."""
-        with self._work:
-            self._unpark(slot)
+        self._give(self._unpark, slot)
 
     def _unpark(self, slot: Slot) -> None:
         """Let tickets wait for their turn again."""
-        for ticket in slot.parked:
+        tickets, slot.parked = slot.parked, []
+        for ticket in tickets if not self._over else ():
             heapq.heappush(self._tickets, (*ticket, slot))
-        slot.parked = []
-        self._work.notify_all()
 
     # -- ends --------------------------------------------------------------------------------------------------------
 
@@ -440,17 +513,16 @@ class Link:
         while not self._over:
             time.sleep(_POLL)
             self._clock += _POLL
-            with self._work:
+            with self._lock:
                 if self._clock % _BEAT == 0 and not self._messages:
-                    self._messages.append(({"beat": 1}, ()))
-                    self._work.notify_all()
+                    self._give(self._messages.append, ({"beat": 1}, ()))
                 waits = [(since, what) for _, since, what in self._asked.values()]
                 for slot in self._slots.values():
                     if slot.pulling is not None:
                         waits.append((slot.pulling.since, f"the value of key {slot.key!r}"))
                     elif slot.parked and not slot.waits:  # a computation that fails says so to nobody
-                        self._unpark(slot)
-                idle = not (self._pushes or self._pulls or self._asked)
+                        self._give(self._unpark, slot)
+                idle = not (self._pushes or self._pulls or self._asked) and self._todo.empty()
             for since, what in waits:
                 if self._clock > since + self._patience:
                     return self._break(f"has not answered for {self._patience:g} s ({what})", TimeoutError)
@@ -459,29 +531,29 @@ class Link:
 
     def _break(self, why: str, kind: type[Exception] = ConnectionError) -> None:
         """Let all who wait know that nothing will come."""
-        with self._work:
-            if self._over:
-                return
-            self._over = True
-            reason = kind, f"kvstore: server {self.number} at {self.where} {why}"
-            if self._ending and self._refusal is not None:  # the server has heard the goodbye, and hung up
-                reason = self._refusal
-            self._refusal = reason
-            futures = [future for future, *_ in self._asked.values()]
-            pulls = [s.pulling for s in self._slots.values() if s.pulling is not None]
-            dropped = [e for s in self._slots.values() for e in s.entries]
-            pulls += [e for e in dropped if isinstance(e, Pull)]
-            for slot in self._slots.values():
-                slot.entries.clear()
-            self._slots = {}  # which know this link: shared memory is not to wait for the garbage collector
-            self._asked.clear()
-            self._tickets.clear()
-            self._work.notify_all()
-        for future in futures:
-            future.set_exception(error(*reason))
-        for pull in pulls:
-            pull.failed(error(*reason))
-        self._channel.end()
+        with Uninterrupted():
+            with self._lock:
+                if self._over:
+                    return
+                reason = kind, f"kvstore: server {self.number} at {self.where} {why}"
+                if not self._ending or self._refusal is None:  # else the server has heard the goodbye, and hung up
+                    self._refusal = reason
+                self._over = True
+                answers = [answer for answer, *_ in self._asked.values()]
+                pulls = [s.pulling for s in self._slots.values() if s.pulling is not None]
+                pulls += [e for s in self._slots.values() for e in s.entries if isinstance(e, Pull)]
+                for slot in self._slots.values():
+                    slot.entries.clear()
+                self._slots = {}  # which know this link: shared memory is not to wait for the garbage collector
+                self._asked.clear()
+                self._tickets.clear()
+                self._look()
+            for answer in answers:
+                answer.set_exception(self._why())
+            for pull in pulls:
+                pull.failed(self._why())
+            self._give(self._look)  # the sender may wait for something to do
+            self._channel.end()
 
     def drop(self) -> None:
         """Leave when all that was asked for has come: nobody has the store any more. This takes no lock."""
@@ -501,24 +573,28 @@ class Link:
             (also TimeoutError) if what waits could not be sent or read before the deadline; the link has ended then.
         """
         left = "was left: the store was closed"
-        with self._work:
-            if self._refusal is None:
-                self._refusal = ConnectionError, f"kvstore: server {self.number} at {self.where} {left}"
+        if self._refusal is None:
+            self._refusal = ConnectionError, f"kvstore: server {self.number} at {self.where} {left}"
+        if not self._threads:
+            self._over = True
+            self._channel.close()
+            return
         try:
             if not failure:
                 self.settle()
         finally:
-            with self._work:
-                if not self._ending:
-                    self._ending = True
-                    self._messages.append(({"bye": failure}, ()))
-                    self._work.notify_all()
+            self._give(self._say_goodbye, failure)
             self._threads[0].join(self._patience)
             self._break(left)
 
+    def _say_goodbye(self, failure: str) -> None:
+        if not self._ending:
+            self._ending = True
+            self._messages.append(({"bye": failure}, ()))
+
     def forked(self) -> None:
         """Know in a forked child that the connection and the threads are its parent's."""
-        self._work = threading.Condition(threading.Lock())
+        self._todo = queue.SimpleQueue()
         self._over = True
         self._refusal = RuntimeError, forked_text()
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import queue
 import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from mxcore.base import MXNetError, error
 from mxcore.kvstore.keys import Key
 from mxcore.kvstore.transfers import Arrival, Departure
 from mxcore.ndarray import NDArray
+from mxcore.plugin import Uninterrupted, begin
 
 from .client import Link
 from .job import Job
@@ -27,6 +29,8 @@ __all__ = ["Entry", "Reducer"]
 #: How often it is looked whether somebody still has the store, and how long a server may take to say when it has heard
 #: of somebody, in seconds.
 _POLL, _GRACE = 0.5, 3.0
+#: How often who closes a store looks whether all has gone round, in seconds.
+_LOOK = 0.02
 
 
 class Entry(NamedTuple):
@@ -86,6 +90,8 @@ class _Piece(NamedTuple):
 class Reducer:
     """A worker's part in adding up: a place in the ring, and a thread that lets go round what `enter` is given.
 
+    `begin` lets it work. Who uses it takes no lock, as with a `Link`.
+
     Parameters
     ----------
     type : str
@@ -101,27 +107,40 @@ class Reducer:
         #: A server knows who is there; values do not go through it.
         self._tracker = Link(job.servers[0], job.token, hello, job.deadline, job.transport)
         try:
+            self._tracker.begin()
             self._ring = Ring(job.rank, job.workers, job.token, job.host, job.deadline, job.transport, self._last_heard)
             (answer, _) = self._tracker.ask("gather", value=self._ring.address).result()
             self._ring.join(answer["values"], ordinal)
         except BaseException:
+            self._tracker.drop()  # it ends also if an interrupt comes now
             self._tracker.close()
             raise
-        self._work = threading.Condition()
-        #: What waits, and what goes round.
+        #: What waits, a word for each time that something was added, and what goes round.
         self._pieces: deque[_Piece] = deque()
+        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._taken: list[_Piece] = []
         self._failed: BaseException | None = None
         self._ending = self._dropped = False
         self._thread = threading.Thread(target=self._run, name="mxcore-kv-allreduce", daemon=True)
-        self._thread.start()
-        enlist(self)
+
+    def begin(self) -> None:
+        """Let values go round from now on, until it is closed or dropped, or something fails."""
+        with Uninterrupted():
+            try:
+                self._ring.begin()
+                begin(self._thread, "kvstore: the thread of an allreduce store", "use fewer stores")
+            except BaseException:
+                self._dropped = True
+                self._ring.close()
+                self._tracker.close("there was no room for a thread")
+                raise
+            enlist(self)
 
     def _last_heard(self, rank: int) -> str:
         """A rank, and when it was heard of."""
         try:
             return str(self._tracker.ask("heard", ranks=[rank]).result(_GRACE)[0]["heard"])
-        except (MXNetError, FutureTimeoutError):
+        except (MXNetError, TimeoutError):
             return f"rank {rank}"
 
     def barrier(self) -> None:
@@ -143,14 +162,25 @@ class Reducer:
         """
         arrival = Arrival(outs)
         entered = [_Value(entry, arrival, i) for i, entry in enumerate(entries)]
-        with self._work:
-            if self._failed is not None:
-                raise error(RuntimeError, f"{self._failed}")
-            for v in entered:
-                most = ROOM // 2 // v.dtype.itemsize
-                self._pieces.extend(_Piece(v, at, min(most, v.size - at)) for at in range(0, v.size, most))
-            self._work.notify_all()
-        arrival.expect()
+        if self._failed is not None:
+            raise error(RuntimeError, f"{self._failed}")
+        pieces = []
+        for v in entered:
+            most = ROOM // 2 // v.dtype.itemsize
+            pieces += [_Piece(v, at, min(most, v.size - at)) for at in range(0, v.size, most)]
+        arrival.expect(lambda: self._add(pieces))
+
+    def _add(self, pieces: Sequence[_Piece]) -> None:
+        self._pieces.extend(pieces)
+        self._bell.put(None)
+        if self._failed is not None:  # meanwhile
+            self._fail_all(self._failed)
+
+    def _fail_all(self, why: BaseException) -> None:
+        """Let what waits know that it will not go round."""
+        with suppress(IndexError):
+            while True:
+                self._pieces.popleft().value.arrival.fail(why)
 
     # -- the ring ----------------------------------------------------------------------------------------------------
 
@@ -165,13 +195,11 @@ class Reducer:
                     break
                 self._go_round(number, pieces)
         except BaseException as e:
-            with self._work:
-                self._failed = e
-                waiting = [*self._taken, *self._pieces]
-                self._pieces.clear()
+            self._failed = e
             self._ring.close(e)
-            for piece in waiting:
+            for piece in self._taken:
                 piece.value.arrival.fail(e)
+            self._fail_all(e)
         else:
             self._ring.close()
 
@@ -188,11 +216,10 @@ class Reducer:
             self._ring.hear()
             return pieces
         while not self._ring.coming(_POLL):
-            with self._work:
-                if self._dropped and not self._pieces:
-                    return []
-                if self._pieces and time.monotonic() - self._pieces[0].value.since > self._deadline:
-                    raise self._ring.late()
+            if self._dropped and not self._pieces:
+                return []
+            if self._pieces and time.monotonic() - self._pieces[0].value.since > self._deadline:
+                raise self._ring.late()
         said = self._ring.hear()
         chosen = said["pieces"]
         self._ring.tell(said)
@@ -210,26 +237,27 @@ class Reducer:
 
     def _take(self, count: int | None) -> list[_Piece]:
         """So many pieces, or as many as there are, of one dtype, and fit into a room; none at the end."""
-        with self._work:
-            end = None if count is None else time.monotonic() + self._deadline
-            while len(self._pieces) < (1 if count is None else count) and not (self._leaving and count is None):
-                if end is not None and time.monotonic() > end:
-                    raise error(
-                        TimeoutError,
-                        f"kvstore: rank 0 has waited {self._deadline:g} s for what rank {self.rank} did not push",
-                    )
-                self._work.wait(_POLL)
-            taken = self._taken = []
-            room = ROOM
-            while self._pieces and (count is None or len(taken) < count):
-                piece = self._pieces[0]
-                room -= piece.size * piece.value.dtype.itemsize
-                # What is not computed yet may need the sums of those before it.
-                fits = room >= 0 and (not taken or piece.value.ready and piece.value.dtype == taken[0].value.dtype)
-                if count is None and not fits:
-                    break
-                taken.append(self._pieces.popleft())
-            return taken
+        end = None if count is None else time.monotonic() + self._deadline
+        while len(self._pieces) < (1 if count is None else count) and not (self._leaving and count is None):
+            if end is not None and time.monotonic() > end:
+                raise error(
+                    TimeoutError,
+                    f"kvstore: rank 0 has waited {self._deadline:g} s for what rank {self.rank} did not push",
+                )
+            with suppress(queue.Empty):
+                self._bell.get(timeout=_POLL)
+        taken = self._taken = []
+        room = ROOM
+        while self._pieces and (count is None or len(taken) < count):
+            piece = self._pieces[0]
+            room -= piece.size * piece.value.dtype.itemsize
+            # What is not computed yet may need the sums of those before it.
+            fits = room >= 0 and (not taken or piece.value.ready and piece.value.dtype == taken[0].value.dtype)
+            if count is None and not fits:
+                break
+            taken.append(piece)  # first: it is always somewhere
+            self._pieces.popleft()
+        return taken
 
     def _go_round(self, number: int, pieces: list[_Piece]) -> None:
         dtype = pieces[0].value.dtype
@@ -254,9 +282,7 @@ class Reducer:
                     f"kvstore: rank {self.rank} has waited {self._deadline:g} s for its own arrays of key "
                     f"{piece.value.key!r}, which something computes with that does not end",
                 )
-        with self._work:
-            self._taken = []
-            self._work.notify_all()
+        self._taken = []
 
     # -- ends --------------------------------------------------------------------------------------------------------
 
@@ -267,12 +293,11 @@ class Reducer:
 
     def close(self, failure: str = "") -> None:
         """Leave when all that was asked for has gone round; at once if this program has failed, which others hear."""
-        with self._work:
-            end = time.monotonic() + self._deadline
-            while (self._pieces or self._taken) and not (failure or self._failed) and time.monotonic() < end:
-                self._work.wait(0.1)
-            self._ending = True
-            self._work.notify_all()
+        end = time.monotonic() + self._deadline
+        while (self._pieces or self._taken) and not (failure or self._failed) and time.monotonic() < end:
+            time.sleep(_LOOK)
+        self._ending = True
+        self._bell.put(None)
         if self.rank == 0 and not failure:
             self._thread.join(1)
         if self._failed is None:
@@ -281,7 +306,6 @@ class Reducer:
 
     def forked(self) -> None:
         """Know in a forked child that ring and thread are its parent's."""
-        self._work = threading.Condition()
         self._failed = error(RuntimeError, forked_text())
 
 

@@ -15,13 +15,13 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from mxcore.base import error
+from mxcore.plugin import Job, Workers, begin
 
 from . import wire
 from .guests import Guests
@@ -76,6 +76,8 @@ class Ring:
         self._mine = np.frombuffer(self._segment.memory, np.uint8).reshape(2, ROOM)
         self._out: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._sender = threading.Thread(target=self._send, name="mxcore-kv-ring", daemon=True)
+        #: Whether nobody waits any more for the worker before this one.
+        self._abandoned = False
 
     def join(self, addresses: Sequence[Any], store: int) -> None:
         """Connect to the next worker, and let the one before connect.
@@ -88,19 +90,27 @@ class Ring:
             Which of the job's stores this is.
         """
         hello = {"ring": store, "rank": self.rank}
-        with ThreadPoolExecutor(1) as pool:  # while this worker connects, the one before it does
-            accepted = pool.submit(self._accept, hello)
-            self._right = wire.connect(
-                addresses[(self.rank + 1) % self.workers], self._token, self._transport, self._deadline
-            )
-            local = self._right.local
-            self._right.send({**hello, "files": int(local)}, (), [self._segment.file] if local else ())
-            self._left = accepted.result()
+        accepted = Job(lambda: self._accept(hello))
+        with Workers(1, "mxcore-kv-ring-door") as workers:  # while this worker connects, the one before it does
+            try:
+                workers.put(accepted)
+                self._right = wire.connect(
+                    addresses[(self.rank + 1) % self.workers], self._token, self._transport, self._deadline
+                )
+                local = self._right.local
+                self._right.send({**hello, "files": int(local)}, (), [self._segment.file] if local else ())
+                self._left: wire.Channel = accepted.result()
+            except BaseException:
+                self._abandoned = True
+                raise
         for channel in (self._right, self._left):
             channel.settle(self._deadline)
         self._segment.close()
         self._listener.close()
-        self._sender.start()
+
+    def begin(self) -> None:
+        """Send from now on."""
+        begin(self._sender, "kvstore: the thread that sends what goes round", "use fewer stores")
 
     def _accept(self, hello: dict[str, Any]) -> wire.Channel:
         """The connection of the worker before this one; strangers are sent away, and nobody waits for them."""
@@ -128,7 +138,7 @@ class Ring:
             poll.register(descriptor, select.POLLIN)
         try:
             while found.empty():
-                if time.monotonic() >= end:
+                if self._abandoned or time.monotonic() >= end:
                     raise error(
                         TimeoutError, f"kvstore: rank {self._before} has not connected to rank {self.rank} in time"
                     )
@@ -248,6 +258,7 @@ class Ring:
         if why is not None:
             self.tell({"failed": [kind_of(why), str(why)]})
         self._out.put(None)
-        self._sender.join(_FAREWELL)
+        if self._sender.ident is not None:
+            self._sender.join(_FAREWELL)
         self._right.close()
         self._left.close()

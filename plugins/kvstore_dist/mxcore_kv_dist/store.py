@@ -5,11 +5,9 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-import threading
 import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, InvalidStateError
 from contextlib import ExitStack, suppress
 from os import PathLike
 from typing import Any
@@ -29,6 +27,7 @@ from mxcore.kvstore.transfers import Arrival, Departure
 from mxcore.kvstore.values import add, rows_asked, write
 from mxcore.ndarray import NDArray
 from mxcore.optimizer import config
+from mxcore.plugin import Promise, Uninterrupted, fork_safe_lock
 
 from . import encodings
 from .client import Link, Pull, Push, Slot
@@ -77,20 +76,23 @@ class DistKVStore(Member, KVStore):
         self._parts: dict[Key, list[Slot]] = {}
         self._specs: dict[Key, NDArray] = {}
         self._compress: Compression | None = None
-        self._pushing = threading.RLock()
+        self._pushing = fork_safe_lock()
         self._optimizers = 0
         #: Whether there may be rounds that are not over.
         self._begun = False
         hello = job.hello(ordinal, type, self._sync)
         self._links: list[Link] = []
+        weakref.finalize(self, _drop, self._links).atexit = False  # first: an interrupt may come anywhere
         try:
             for address in job.servers:
-                self._links.append(Link(address, job.token, hello, job.deadline, job.transport))
+                link = Link(address, job.token, hello, job.deadline, job.transport)
+                with Uninterrupted():
+                    self._links.append(link)
+                    link.begin()
             self._check_order()
         except BaseException:
             self.close()
             raise
-        weakref.finalize(self, _drop, self._links).atexit = False
 
     def _check_order(self) -> None:
         found = [link.number for link in self._links]
@@ -123,15 +125,15 @@ class DistKVStore(Member, KVStore):
                 specs = [[s.key, s.start, s.stop, s.shape, s.dtype.name, a.stype] for s, a in slots]
                 bodies = [_host(a)[s.start : s.stop] for s, a in slots] if self.rank == 0 else []
                 waits.append((slots, self._ask(server, "init", bodies, keys=specs)))
-            failure = next((e for _, future in waits if (e := future.exception()) is not None), None)
-            for slots, future in waits:
+            failure = next((e for _, made in waits if (e := made.exception()) is not None), None)
+            for slots, made in waits:
                 link = slots[0][0].link
                 if failure is None:
-                    answer, segments = future.result()
+                    answer, segments = made.result()
                     link.lend(answer, [s for s, _ in slots], segments if answer.get("files") else None)
-                elif future.exception() is None:  # the keys are to be free again, on all servers that can be asked
+                elif made.exception() is None:  # the keys are to be free again, on all servers that can be asked
                     with suppress(MXNetError):
-                        link.ask("forget", slots=future.result()[0]["slots"]).result()
+                        link.ask("forget", slots=made.result()[0]["slots"]).result()
             if failure is not None:
                 raise failure
             self._parts.update(fresh)
@@ -166,7 +168,7 @@ class DistKVStore(Member, KVStore):
             with self._pushing:
                 for key, arrays in groups.items():
                     total = arrays[0] if len(arrays) == 1 else add(arrays, self._home(arrays))
-                    pushes += self._dense(key, total) if total.stype == "default" else self._rows(key, total)
+                    pushes.extend(self._dense(key, total) if total.stype == "default" else self._rows(key, total))
                     size += total.size
                     if size > _BATCH_ELEMENTS:
                         self._put(pushes, priority)
@@ -181,8 +183,9 @@ class DistKVStore(Member, KVStore):
         by_link: dict[Link, list[tuple[Slot, Any]]] = {}
         for slot, entry in entries:
             by_link.setdefault(slot.link, []).append((slot, entry))
-        for link, batch in by_link.items():
-            link.put(batch, priority)
+        with Uninterrupted():  # all servers, or none
+            for link, batch in by_link.items():
+                link.put(batch, priority)
 
     def _dense(self, key: Key, total: NDArray) -> Iterator[tuple[Slot, Push]]:
         """The pushes of a dense array, whose numbers are copied now, or when they are computed."""
@@ -206,7 +209,6 @@ class DistKVStore(Member, KVStore):
             else:
                 push.departure = departure
                 departure.when_ready(functools.partial(slot.link.go_on, slot))
-            slot.free = slot.free and push.kind != "slot"
             yield slot, push
 
     def _rows(self, key: Key, total: NDArray) -> Iterator[tuple[Slot, Push]]:
@@ -246,8 +248,7 @@ class DistKVStore(Member, KVStore):
         for i, (key, _) in enumerate(values):
             for slot in self._parts[key]:
                 pulls.append((slot, Pull(functools.partial(arrival.write, i), arrival.fail)))
-        self._put(pulls, priority)
-        arrival.expect()
+        arrival.expect(lambda: self._put(pulls, priority))
 
     def _pull_rows(self, groups: RowGroups, priority: int) -> None:
         for key, wanted in groups.items():
@@ -267,20 +268,15 @@ class DistKVStore(Member, KVStore):
         waits = []
         for slot in self._parts[key]:
             first, last = slot.rows
-            future: Future[Any] = Future()
+            come = Promise()
             mine = rows[(rows >= first) & (rows < last)] - first
 
-            def arrived(ids: Any, data: Any, first: int = first, future: Future[Any] = future) -> None:
-                with suppress(InvalidStateError):
-                    future.set_result((ids + first, data))
+            def arrived(ids: Any, data: Any, first: int = first, come: Promise = come) -> None:
+                come.set_result((ids + first, data))
 
-            def failed(exception: BaseException, future: Future[Any] = future) -> None:
-                with suppress(InvalidStateError):
-                    future.set_exception(exception)
-
-            slot.link.put([(slot, Pull(arrived, failed, mine))], priority)
-            waits.append(future)
-        parts = [f.result() for f in waits]
+            slot.link.put([(slot, Pull(arrived, come.set_exception, mine))], priority)
+            waits.append(come)
+        parts = [come.result() for come in waits]
         ids = np.concatenate([ids for ids, _ in parts])
         data = np.concatenate([data for _, data in parts]).reshape(len(ids), *spec.shape[1:])
         values = nd.array(data, dtype=spec.dtype)
@@ -414,8 +410,8 @@ class DistKVStore(Member, KVStore):
         MXNetError
             If one does not come before the deadline, with its rank and when it was heard of.
         """
-        for future in [self._ask(i, "echo") for i in range(1, len(self._links))]:
-            future.result()
+        for answer in [self._ask(i, "echo") for i in range(1, len(self._links))]:
+            answer.result()
         self._ask(0, "barrier").result()
 
     def _count_dead(self, seconds: float) -> int:
@@ -425,14 +421,12 @@ class DistKVStore(Member, KVStore):
         """As for a `KVStoreBase`; servers print commands that they do not know."""
         self._ask_all("command", head=head, text=body)
 
-    def _ask(
-        self, server: int, call: str, bodies: Sequence[Any] = (), **header: Any
-    ) -> Future[tuple[dict[str, Any], Any]]:
+    def _ask(self, server: int, call: str, bodies: Sequence[Any] = (), **header: Any) -> Promise:
         return self._links[server].ask(call, bodies, **header)
 
     def _ask_all(self, call: str, **header: Any) -> list[tuple[dict[str, Any], Any]]:
         """Ask all servers the same, and wait for their answers."""
-        return [future.result() for future in [link.ask(call, **header) for link in self._links]]
+        return [answer.result() for answer in [link.ask(call, **header) for link in self._links]]
 
     def close(self) -> None:
         """Leave the job; what was pushed before still counts."""

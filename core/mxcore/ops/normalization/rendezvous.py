@@ -10,11 +10,14 @@ from typing import Any
 from ..._core.context import Context
 from ..._core.engine import engine
 from ..._core.errors import error
+from ..._interrupts import Uninterrupted
+from ..._locks import fork_safe_lock
+from ..._workers import Latch
 
 __all__ = ["expect", "meet"]
 
 
-_lock = threading.Condition()
+_lock = fork_safe_lock()
 #: (key, pass) -> the rendezvous that is still open.
 _open: dict[tuple[str, str], _Meeting] = {}
 
@@ -22,11 +25,16 @@ _open: dict[tuple[str, str], _Meeting] = {}
 class _Meeting:
     """One use of a layer: the parts that have arrived, (where, part)."""
 
-    __slots__ = ("parts", "over")
+    __slots__ = ("parts", "over", "ended")
 
     def __init__(self) -> None:
         self.parts: list[tuple[tuple[str, int], Any]] = []
-        self.over = ""
+        self.over, self.ended = "", Latch()
+
+    def end(self, how: str) -> None:
+        """Let all go on who have come."""
+        self.over = how
+        self.ended.set()
 
 
 def _patience() -> float:
@@ -77,22 +85,37 @@ def meet(key: str, stage: str, count: int, where: tuple[str, int], part: Any) ->
     MXNetError
         If the others do not come: at once where nobody else could, else after ``MXCORE_SYNC_TIMEOUT`` seconds (60).
     """
-    with _lock:
-        mine = _open.setdefault((key, stage), _Meeting())
-        # Another use of the layer, which this one must not take part in.
-        while any(there == where for there, _ in mine.parts):
-            _wait(mine, key, stage, count)
+    came = where, part
+    while True:
+        with Uninterrupted(), _lock:
             mine = _open.setdefault((key, stage), _Meeting())
-        mine.parts.append((where, part))
-        if len(mine.parts) >= count:
-            del _open[key, stage]
-            mine.over = "complete"
-            _lock.notify_all()
-        else:
-            _wait(mine, key, stage, count)
-        if mine.over != "complete":
-            raise error(RuntimeError, mine.over)
-        return [p for _, p in sorted(mine.parts, key=lambda item: item[0])]
+            other = any(there == where for there, _ in mine.parts)
+            if not other:
+                mine.parts.append(came)
+                if len(mine.parts) >= count:
+                    del _open[key, stage]
+                    mine.end("complete")
+        try:
+            if not mine.over:
+                _wait(mine, key, stage, count)
+        except BaseException:
+            if not other:
+                _leave(mine, key, stage, came)
+            raise
+        if not other:
+            break  # else it was another use of the layer, which this one must not take part in
+    if mine.over != "complete":
+        raise error(RuntimeError, mine.over)
+    return [p for _, p in sorted(mine.parts, key=lambda item: item[0])]
+
+
+def _leave(mine: _Meeting, key: str, stage: str, came: Any) -> None:
+    """Take back a part whose computation was interrupted."""
+    with Uninterrupted(), _lock:
+        if not mine.over:
+            mine.parts = [part for part in mine.parts if part is not came]
+            if not mine.parts and _open.get((key, stage)) is mine:
+                del _open[key, stage]
 
 
 def _wait(mine: _Meeting, key: str, stage: str, count: int) -> None:
@@ -100,9 +123,11 @@ def _wait(mine: _Meeting, key: str, stage: str, count: int) -> None:
     end, left = time.monotonic() + patience, patience
     alone = _alone()
     while not mine.over and left > 0 and not alone:
-        _lock.wait(left)
+        mine.ended.wait(left)
         left = end - time.monotonic()
-    if not mine.over:
+    with Uninterrupted(), _lock:
+        if mine.over:
+            return
         came = ", ".join(f"{kind}({index})" for (kind, index), _ in mine.parts)
         why = (
             "nothing else runs in this process: the contexts are computed one after the other, in the caller's "
@@ -111,7 +136,7 @@ def _wait(mine: _Meeting, key: str, stage: str, count: int) -> None:
             if alone
             else f"the others did not come in {patience:g} seconds"
         )
-        mine.over = f"{stage} pass with key={key!r} needs ndev={count} contexts, and only {came} came: {why}"
-        _open.pop((key, stage), None)
-        expect(count)
-        _lock.notify_all()
+        if _open.get((key, stage)) is mine:
+            del _open[key, stage]
+        mine.end(f"{stage} pass with key={key!r} needs ndev={count} contexts, and only {came} came: {why}")
+    expect(count)

@@ -147,7 +147,8 @@ def _layer(p: Params, weight: Array, *arrays: Array) -> gemm.Layer | None:
     """A layer of a program that takes one call of a kernel, if it is such a one; the data come first."""
     if {a.dtype for a in (weight, *arrays)} != {np.dtype(np.float32)}:
         return None  # no code was brought, and compiling takes longer
-    layer = gemm.Layer(len(rows_of(p, arrays[0])), *weight.shape, weight.dtype)
+    filters, width = weight.shape
+    layer = gemm.Layer(len(rows_of(p, arrays[0])), filters, width, weight.dtype)
     return layer if layer.serves else None
 
 

@@ -607,4 +607,6 @@ class Layer:
         items = to_data[0] * to_data[1] + to_weight[0] * to_weight[1] + (d_bias is not None)
         outs = [self.nothing if o is None else o for o in (d_data, d_weight, d_bias)]
         with self.held:
-            layer_gradients.run(*(workers, items, *to_data, *to_weight, self.blas, *self.size, dy, data, weight, *outs))
+            layer_gradients.run(
+                *(workers, items, *to_data, *to_weight, self.blas, *self.size), *(dy, data, weight, *outs)
+            )
