@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 from ._forks import at_fork
 
-__all__ = ["PerThread", "ObjectLock", "fork_safe_lock", "held", "locked", "lock_of", "writing"]
+__all__ = ["PerThread", "ObjectLock", "fork_safe_lock", "held", "locked", "lock_of", "rank", "writing"]
 
 
 T = TypeVar("T")
@@ -119,9 +119,13 @@ def writing(out: Any, call: Callable[..., T], *args: Any) -> T:
         with lock_of(st):
             return call(*args)
     found = [getattr(x, "_st", None) for x in out] if isinstance(out, (list, tuple)) else []
-    stores = {id(st): st for st in found if st is not None}
-    # In one order: two threads must not wait for each other.
+    stores = {rank(st): st for st in found if st is not None}
     return held([lock_of(st) for _, st in sorted(stores.items())], call, args)
+
+
+def rank(st: Any) -> int:
+    """By what locks are taken: all take them in one order, or two threads might wait for each other."""
+    return id(getattr(st, "whole", st))  # the windows of a buffer have one lock
 
 
 def held(locks: Sequence[Any], call: Callable[..., T], args: Sequence[Any]) -> T:

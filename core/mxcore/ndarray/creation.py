@@ -23,6 +23,7 @@ from .checks import arrays as only_arrays
 from .checks import place
 from .ndarray import NDArray, invoke, recorded_copy, run
 from .splitting import split_v2
+from .windows import storage_over
 
 __all__ = [
     "array",
@@ -335,7 +336,7 @@ def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True, array_cls:
     for a in (ndarray, *ours):
         a.flags.writeable = False
     _shared[id(ndarray)] = ndarray
-    return array_cls(view, Storage(ctx))
+    return array_cls(view, storage_over(view, ctx))
 
 
 #: The arrays that are read-only since they share their memory.

@@ -13,6 +13,7 @@ from .._core.context import Context
 from .._core.errors import error
 from .._core.params import as_dtype
 from .._noting import check_readable
+from .windows import storage_over, tell
 
 if TYPE_CHECKING:
     from .ndarray import NDArray
@@ -81,7 +82,8 @@ def from_dlpack(source: Any) -> NDArray:
         ctx.activate()  # the device tells the producer its current stream
         taken = ctx.device.xp.from_dlpack(_Capsule(source, (kind, index)) if bare else source)
         return faces["default"](taken[...], Storage(ctx))  # type: ignore[return-value]  # a view: others have the memory
-    return faces["default"](_from_host(source, bare), Storage(ctx))  # type: ignore[return-value]
+    data = _from_host(source, bare)
+    return faces["default"](data, storage_over(data, ctx))  # type: ignore[return-value]
 
 
 def _told(source: Any) -> tuple[int, int]:
@@ -139,6 +141,7 @@ def offer(x: Any, kw: dict[str, Any]) -> Any:
     if x.stype != "default":
         raise error(BufferError, _SPARSE.format(x.stype))
     x._st.views |= OPEN
+    tell(x._data, x._st)
     ctx = x.context
     # Who takes it may write to it at once, and what still reads it came before. No write is counted, though: most only
     # look, and a backward would refuse what nobody wrote.
@@ -181,6 +184,7 @@ def to_capsule(x: Any, verb: str) -> Any:
     if x.stype != "default":
         raise error(ValueError, f"to_dlpack_for_{verb}: {_SPARSE.format(x.stype)}")
     x._st.views |= OPEN
+    tell(x._data, x._st)
     x.context.activate()
     try:
         return x._data.__dlpack__(**({} if x.writable else {"max_version": (1, 0)}))

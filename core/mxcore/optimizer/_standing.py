@@ -17,7 +17,7 @@ from .._core.op import Op
 from .._core.params import Params
 from .._core.state import state as mode
 from .._core.stream import begin, commit, heavy
-from .._locks import fork_safe_lock, held, lock_of, locked
+from .._locks import fork_safe_lock, held, lock_of, locked, rank
 from ..ndarray import NDArray
 from ._fused import MOST, FusedOptimizer, Group, Step, disjoint, many_of, together
 
@@ -73,7 +73,7 @@ class _Call:
         if not {*self.rates} <= self.op.parser.dynamic:
             raise LookupError
         self.whole = self.places == [*range(len(steps))]
-        self.locked = sorted(self.places, key=lambda i: id(steps[i].weight._st))
+        self.locked = sorted(self.places, key=lambda i: rank(steps[i].weight._st))
         some = [steps[i] for i in group.places]
         ins = self.ins = [a._data for step in some for a in step.arrays]
         weights, ctx, p = [step.weight._data for step in some], some[0].weight._st.ctx, self.params
