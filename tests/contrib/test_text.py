@@ -283,3 +283,13 @@ def test_a_file_that_is_written_while_it_is_read_is_told(tmp_path, monkeypatch, 
         monkeypatch.setattr(warnings, "showwarning", other)
         with pytest.raises(mx.MXNetError, match="was written to while it was read"):
             text.embedding.CustomEmbedding(path)
+
+
+def test_rows_beyond_what_float32_counts(tmp_path):
+    path = tmp_path / "vectors.txt"
+    path.write_text("one 1\ntwo 2\n")
+    found = text.embedding.CustomEmbedding(str(path))
+    far = 1 << 24
+    found._token_to_idx, found._idx_to_vec = {"here": far, "there": far + 1}, mx.nd.zeros((far + 2, 1), dtype="uint8")
+    found._idx_to_vec[far + 1] = 7
+    assert found.get_vecs_by_tokens(["here", "there"]).asnumpy().tolist() == [[0], [7]]

@@ -229,7 +229,7 @@ class _TokenEmbedding(Vocabulary):
         words = [tokens] if single else list(tokens)
         known = self._token_to_idx
         numbers = [known[t] if t in known else known.get(t.lower(), 0) if lower_case_backup else 0 for t in words]
-        vectors = nd.take(self._idx_to_vec, nd.array(numbers))
+        vectors = nd.take(self._idx_to_vec, nd.array(numbers, dtype="int64"))
         return vectors[0] if single else vectors
 
     def update_token_vectors(self, tokens: Any, new_vectors: Any) -> None:
