@@ -18,8 +18,11 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 #: So many locks at most are taken by with-blocks, eight to a frame.
 _MANY = 2048
-#: All that there are: in a forked child, where their holders may not exist, nobody holds them.
-_locks: weakref.WeakSet[ObjectLock] = weakref.WeakSet()
+#: All that there are: in a forked child, where their holders may not exist, nobody holds them. References that call
+#: nothing when a lock goes: Python 3.10 frees one twice if garbage is collected just then.
+_locks: list[weakref.ref[ObjectLock]] = []
+#: How many references there may be before those of locks that are gone are left out, and who does it.
+_most, _tidying = [1000], threading.Lock()
 #: What the locks of arrays belong to, which are made for a moment: in a forked child they are made anew.
 _process = object()
 
@@ -27,8 +30,9 @@ _process = object()
 def _in_child() -> None:
     global _process
     _process = object()
-    for lock in list(_locks):
-        lock._at_fork_reinit()  # as the locks of the standard library do
+    for ref in list(_locks):
+        if (lock := ref()) is not None:
+            lock._at_fork_reinit()  # as the locks of the standard library do
 
 
 at_fork(after_in_child=_in_child)
@@ -52,10 +56,23 @@ class ObjectLock(type(threading.RLock())):  # type: ignore[misc]
     """
 
     def __init__(self) -> None:
-        _locks.add(self)
+        _locks.append(weakref.ref(self))
+        if len(_locks) > _most[0]:
+            _tidy()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ObjectLock, ()
+
+
+def _tidy() -> None:
+    """Leave out locks that are gone; what others add meanwhile stands behind."""
+    if _tidying.acquire(blocking=False):
+        try:
+            n = len(_locks)
+            _locks[:n] = [ref for ref in _locks[:n] if ref() is not None]
+            _most[0] = 2 * len(_locks) + 1000
+        finally:
+            _tidying.release()
 
 
 def fork_safe_lock() -> ObjectLock:

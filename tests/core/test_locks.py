@@ -2,9 +2,11 @@
 
 import os
 import threading
+import weakref
 
 import pytest
 
+from mxcore import _locks
 from mxcore.plugin import fork_safe_lock
 
 
@@ -30,3 +32,21 @@ def test_in_a_forked_child_nobody_holds_the_lock():
     holder.join()
     assert lock.acquire(timeout=5)
     lock.release()
+
+
+def test_nothing_is_called_when_a_lock_goes():
+    """In Python 3.10 a collection of garbage at that moment would free it twice."""
+    lock = fork_safe_lock()
+    assert [ref.__callback__ for ref in weakref.getweakrefs(lock)] == [None]
+
+
+def test_locks_that_are_gone_are_forgotten(in_threads):
+    kept = [fork_safe_lock() for _ in range(10)]
+
+    def work(_):
+        for _ in range(5000):
+            fork_safe_lock()
+
+    in_threads(work, [(i,) for i in range(4)])
+    known = [ref() for ref in _locks._locks]
+    assert len(known) < 15000 and all(any(lock is k for k in known) for lock in kept)
