@@ -8,7 +8,7 @@ import pytest
 import mxcore as mx
 from mxcore import autograd
 from mxcore.gluon import nn
-from mxcore_onednn import standing
+from mxcore_onednn import products, standing
 from mxcore_onednn.library import library
 from mxcore_onednn.plan import Plan, Threads
 
@@ -60,6 +60,7 @@ def once(monkeypatch, owner, name, late):
 @pytest.mark.parametrize("late", [False, True], ids=["before", "behind"])
 @pytest.mark.parametrize("what", ["bound", "ref"])
 def test_an_interrupt_leaves_a_plan_that_begins_anew(monkeypatch, what, late):
+    monkeypatch.setattr(products, "multiplies", lambda *facts: True)  # with AVX2 they are somebody else's
     rng = np.random.RandomState(0)
     x, heads = mx.nd.array(rng.randn(64, 128)), [mx.nd.array(rng.randn(64, 32)) for _ in range(2)]
     whole, broken = net(), net()

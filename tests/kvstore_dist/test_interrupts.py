@@ -75,6 +75,23 @@ def test_a_handler_uses_the_store_that_it_interrupts(handled_anywhere, type, oth
         assert handled_anywhere(FILES, work, handler) > 20 and n[0] > 20
 
 
+@pytest.mark.parametrize("transport", ["auto", "tcp"])
+def test_a_handler_pushes_the_key_that_is_pushed(handled_anywhere, transport):
+    with stores(1, deadline=10.0, transport=transport) as (store,):
+        store.init("a", mx.nd.zeros(3))
+        store.set_optimizer(mx.optimizer.create("test"))  # adds up
+        n = [0, 0]
+
+        def push(i, value):
+            n[i] += 1
+            store.push("a", mx.nd.full(3, value))
+
+        handled_anywhere(FILES, lambda: push(0, 1), lambda: push(1, 1000))
+        out = mx.nd.zeros(3)
+        store.pull("a", out=out)
+        assert out.asnumpy().tolist() == [n[0] + 1000 * n[1]] * 3 and min(n) > 20
+
+
 def threads():
     """Those of connections of workers."""
     return [t for t in threading.enumerate() if t.name.startswith("mxcore-kv-") and "server" not in t.name]

@@ -50,12 +50,14 @@ class Push:
         ``'slot'``: they lie in the memory for it; else an encoding, whose bytes are `body`.
     """
 
-    __slots__ = ("kind", "body", "extra", "departure")
+    __slots__ = ("kind", "body", "extra", "departure", "put")
 
     def __init__(self, kind: str, body: Any = None, extra: Any = None) -> None:
         self.kind, self.body, self.extra = kind, body, extra
         #: From where values are to be read into that memory, if they are not there yet.
         self.departure: Departure | None = None
+        #: Whether it will be sent.
+        self.put = False
 
 
 class Pull:
@@ -324,8 +326,9 @@ class Link:
         If the server is lost, pulls fail, and pushes come to nothing: `check` tells the next who pushes.
         """
         if self._refusal is None:
-            for slot, entry in entries:
-                slot.free = slot.free and not (isinstance(entry, Push) and entry.kind == "slot")
+            for _, entry in entries:
+                if isinstance(entry, Push):
+                    entry.put = True
             self._give(self._put, entries, priority)
             return
         for _, entry in entries:

@@ -174,8 +174,8 @@ class DistKVStore(Member, KVStore):
                         self._put(pushes, priority)
                         pushes, size = [], 0
                 self._put(pushes, priority)
-        finally:  # the traceback of an error must not keep arrays from being written to
-            pushes.clear()
+        finally:
+            _give_back(pushes)  # the traceback of an error must not keep arrays from being written to
 
     @staticmethod
     def _put(entries: Sequence[tuple[Slot, Any]], priority: int) -> None:
@@ -198,18 +198,23 @@ class DistKVStore(Member, KVStore):
         slots = self._parts[key]
         departure = Departure(total)
         for slot in slots:
-            if isinstance(how, Narrow):
-                push = Push(how.type, np.empty(slot.size, how.dtype))
-            elif slot.free:
-                push = Push("slot")
-            else:  # the server has not added up the last one yet
-                push = Push("raw", np.empty(slot.size, slot.dtype))
-            if departure.ready:
-                departure.read(slot.push if push.kind == "slot" else push.body, slot.start)
-            else:
-                push.departure = departure
-                departure.when_ready(functools.partial(slot.link.go_on, slot))
-            yield slot, push
+            push = Push("raw")
+            try:
+                if isinstance(how, Narrow):
+                    push.kind, push.body = how.type, np.empty(slot.size, how.dtype)
+                elif slot.free:
+                    slot.free, push.kind = False, "slot"  # at once: a signal's handler may push, too
+                else:  # the server has not added up the last one yet
+                    push.body = np.empty(slot.size, slot.dtype)
+                if departure.ready:
+                    departure.read(slot.push if push.kind == "slot" else push.body, slot.start)
+                else:
+                    push.departure = departure
+                    departure.when_ready(functools.partial(slot.link.go_on, slot))
+                yield slot, push
+            except BaseException:
+                _give_back([(slot, push)])
+                raise
 
     def _rows(self, key: Key, total: NDArray) -> Iterator[tuple[Slot, Push]]:
         """The pushes of a row-sparse array: to each part its rows, even if there are none."""
@@ -433,6 +438,14 @@ class DistKVStore(Member, KVStore):
         with ExitStack() as ends:
             for link in self._links:
                 ends.callback(link.close)
+
+
+def _give_back(pushes: list[tuple[Slot, Push]]) -> None:
+    """Let go of pushes, and of the memory of those that will not be sent."""
+    while pushes:
+        slot, push = pushes.pop()
+        if push.kind == "slot" and not push.put:
+            slot.free = True
 
 
 def _drop(links: Sequence[Link]) -> None:
