@@ -81,9 +81,9 @@ def pair(request):
 def test_who_reads_waits_for_who_writes(pair, threaded, slow):
     one, two = pair
     for n in range(3):
-        slow(mx.nd.full((4, 3), n), out=one)
+        slow(mx.nd.full((4, 3), n, ctx=one.context), out=one)
         assert two.asnumpy().tolist() == [[n] * 3] * 2
-        slow(mx.nd.full((2, 3), -n), out=two)
+        slow(mx.nd.full((2, 3), -n, ctx=two.context), out=two)
         assert (one + 0).asnumpy()[:, 0].tolist() == [n, -n, -n, n]
 
 
@@ -97,7 +97,7 @@ def test_who_writes_waits_for_who_reads(pair, threaded, slow):
 
 def test_who_writes_waits_for_who_writes(pair, threaded, slow):
     one, two = pair
-    slow(mx.nd.full((4, 3), 1), out=one)
+    slow(mx.nd.full((4, 3), 1, ctx=one.context), out=one)
     two += 1
     assert one.asnumpy()[:, 0].tolist() == [1, 2, 2, 1]
 
@@ -119,11 +119,10 @@ def test_threads_take_the_locks_of_two_buffers_in_one_order(restless):
     done = []
 
     def work(outs):
+        grads = [mx.nd.ones(out.shape, ctx=out.context) for out in outs]
+        rates = {"lrs": (1, 1), "wds": (0, 0), "num_weights": 2}
         for _ in range(200):
-            mx.nd.multi_sgd_update(
-                outs[0], mx.nd.ones(outs[0].shape), outs[1], mx.nd.ones(outs[1].shape),
-                lrs=(1, 1), wds=(0, 0), num_weights=2, out=outs,
-            )  # fmt: skip
+            mx.nd.multi_sgd_update(outs[0], grads[0], outs[1], grads[1], out=outs, **rates)
         done.append(1)
 
     threads = [threading.Thread(target=work, args=(outs,), daemon=True) for outs in (first, second)]
