@@ -72,6 +72,8 @@ class Uninterrupted:
     def __init__(self) -> None:
         self.came = False
         self._handler: Any = None
+        #: Whether it is over: who was told of `_note` as the handler before his own may set it again.
+        self._over = False
 
     def __enter__(self) -> Uninterrupted:
         if threading.current_thread() is threading.main_thread():
@@ -84,12 +86,18 @@ class Uninterrupted:
         return self
 
     def _note(self, number: int, frame: FrameType | None) -> None:
+        if self._over:
+            self._handler(number, frame)
         self.came = True
 
     def __exit__(self, *exc: object) -> None:
-        handler, self._handler = self._handler, None
+        handler = self._handler
         if handler is not None:
             _aside.pop()
-            _signal.signal(_SIGINT, handler)
-            if self.came:
-                handler(_SIGINT, sys._getframe(1))
+            now = getsignal(_SIGINT)
+            if getattr(now, "__self__", None) is self:  # else a signal's handler has set another meanwhile
+                now = handler
+                _signal.signal(_SIGINT, handler)
+            self._over = True
+            if self.came and callable(now):
+                now(_SIGINT, sys._getframe(1))

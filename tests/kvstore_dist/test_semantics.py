@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import threading
 import time
 from typing import Any
@@ -411,3 +412,26 @@ def test_priority_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
         go_on.set()
         link.flush()
     assert order == [3, 1, 2, 0]
+
+
+def test_pulls_that_wait_for_each_other_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not all whenever one has come: thousands would take minutes."""
+    from mxcore_kv_dist import client
+
+    pushed: list[int] = []
+    push = heapq.heappush
+
+    def counting(heap: Any, item: Any) -> None:
+        pushed.append(1)
+        push(heap, item)
+
+    monkeypatch.setattr(client.heapq, "heappush", counting)
+    with stores(1) as (store,):
+        store.init("a", mx.nd.ones(3))
+        outs = [mx.nd.zeros(3) for _ in range(1000)]
+        for i, out in enumerate(outs):
+            if i % 3 == 0:
+                store.push("a", mx.nd.full(3, i))
+            store.pull("a", out=out)
+        assert [out.asnumpy()[0] for out in outs] == [i - i % 3 for i in range(1000)]
+        assert len(pushed) < 8 * 1334

@@ -389,7 +389,7 @@ class Link:
         while self._tickets and size < _BATCH:
             rank, count, slot = heapq.heappop(self._tickets)
             if slot.waits:
-                slot.parked.append((rank, count))
+                heapq.heappush(slot.parked, (rank, count))
                 continue
             entry = slot.entries.popleft()
             if isinstance(entry, Pull):
@@ -398,6 +398,8 @@ class Link:
             else:
                 size += slot.nbytes
             batch.append((slot, entry))
+            if slot.parked and not slot.waits:
+                self._unpark(slot)
         return batch
 
     def _send_batch(self, batch: list[tuple[Slot, Push | Pull]]) -> None:
@@ -504,10 +506,9 @@ class Link:
         self._give(self._unpark, slot)
 
     def _unpark(self, slot: Slot) -> None:
-        """Let tickets wait for their turn again."""
-        tickets, slot.parked = slot.parked, []
-        for ticket in tickets if not self._over else ():
-            heapq.heappush(self._tickets, (*ticket, slot))
+        """Let a ticket wait for its turn again; the next of the slot follows it, or what it has pulled."""
+        if slot.parked and not self._over:  # one: all would be parked again behind it
+            heapq.heappush(self._tickets, (*heapq.heappop(slot.parked), slot))
 
     # -- ends --------------------------------------------------------------------------------------------------------
 

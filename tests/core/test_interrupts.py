@@ -1,0 +1,43 @@
+"""Regions that Ctrl-C interrupts at their end, beside whoever else sets handlers."""
+
+import signal
+
+import pytest
+
+from mxcore._interrupts import Uninterrupted, handled
+
+
+def test_an_interrupt_comes_at_the_end(ctrl_c):
+    done = []
+    with pytest.raises(KeyboardInterrupt), Uninterrupted() as outer:
+        with Uninterrupted():
+            signal.raise_signal(signal.SIGINT)
+            done.append(1)
+        done.append(2)  # of regions within each other at the end of the outermost
+    assert done == [1, 2] and outer.came
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_handler_that_is_set_in_the_midst_stays(ctrl_c):
+    heard = []
+
+    def mine(*_):
+        heard.append(1)
+
+    with Uninterrupted():
+        with Uninterrupted():
+            signal.signal(signal.SIGINT, mine)  # as another signal's handler may
+        assert signal.getsignal(signal.SIGINT) is mine
+    assert signal.getsignal(signal.SIGINT) is mine
+    signal.raise_signal(signal.SIGINT)
+    assert heard == [1] and handled()
+
+
+def test_who_was_told_of_a_region_as_the_handler_before_may_set_it_again(ctrl_c):
+    with Uninterrupted():
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, before)
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt), Uninterrupted():
+        signal.raise_signal(signal.SIGINT)
