@@ -238,7 +238,7 @@ class Standing:
         #: The arrays of the states, and the master copies.
         self.kept = [a for step in steps for a in step.arrays[2:]]
         self.kinds = [(d.__class__, d.shape, d.dtype) for d in (step.grad._data for step in steps)]
-        self._object_lock, self._queued = fork_safe_lock(), ctx.device.async_
+        self._object_lock, self._queued, self._busy = fork_safe_lock(), ctx.device.async_, False
         self.work = sum(call.work for call in self.calls)
         # The calls hold these arrays, so that no other can have their ids; whoever drops a weight gets the memory back.
         self._ids = [id(a._data) for a in (*weights, *self.kept)]
@@ -261,6 +261,22 @@ class Standing:
         grads: Sequence[NDArray],
     ) -> bool:
         """Move the weights if all is as it was; False, with nothing done, otherwise."""
+        if self._busy:  # a signal's handler moves them in the midst; it has the lock, too
+            return False
+        try:
+            self._busy = True
+            return self._step(optimizer, states, index, weights, grads)
+        finally:
+            self._busy = False
+
+    def _step(
+        self,
+        optimizer: FusedOptimizer,
+        states: dict[Any, Any],
+        index: Sequence[Any],
+        weights: Sequence[NDArray],
+        grads: Sequence[NDArray],
+    ) -> bool:
         if not len(index) == len(weights) == len(grads) == len(self.index):
             return False
         # There may be hundreds of arrays: what looks at each runs in the interpreter's own loops.

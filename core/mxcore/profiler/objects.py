@@ -174,21 +174,27 @@ class Counter:
 
     def set_value(self, value: Any) -> None:
         """Set it."""
+        number = self._number(value)
         with self._lock:
-            self._set(value)
+            self._value = number
+            self._mark()
 
-    def _set(self, value: Any) -> None:
+    def _number(self, value: Any) -> Any:
         try:
-            self._value = plain(value) + 0
+            return plain(value) + 0
         except TypeError:
             raise error(TypeError, f"Counter '{self.name}': a number is needed, got {value!r}") from None
+
+    def _mark(self) -> None:
         t = now()
         recorder.mark(self._label, t, t, self._value)
 
     def increment(self, delta: Any = 1) -> None:
         """Add to it."""
+        more = self._number(delta)
         with self._lock:
-            self._set(self._value + plain(delta))
+            self._value += more  # nothing is called in between, where a signal's handler might count, too
+            self._mark()
 
     def decrement(self, delta: Any = 1) -> None:
         """Take from it."""
