@@ -15,8 +15,10 @@ import numpy as np
 import pytest
 
 import mxcore as mx
+from mxcore._core.engine import ThreadedEnginePerDevice
 from mxcore._core.manager import manager
 from mxcore.plugin import API_VERSION, hookimpl
+from mxcore.testing.engines import use_engine
 from mxcore.testing.ways import both_ways
 
 # The pytest that a test starts is no worker of this run (`pytest -n`): it would refuse to measure anything.
@@ -83,6 +85,18 @@ def in_threads(restless):
             t.join()
 
     return run
+
+
+@pytest.fixture
+def threaded():
+    """A fresh threaded engine that pushes everything it may."""
+    new = ThreadedEnginePerDevice()
+    new.work_limit = -1.0
+    new.note(mx.cpu(0))
+    new.note(mx.cpu(1))
+    old = use_engine(new)
+    yield new
+    use_engine(old)
 
 
 @pytest.fixture

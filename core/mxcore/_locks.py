@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 from ._forks import at_fork
 
-__all__ = ["PerThread", "ObjectLock", "fork_safe_lock", "held", "locked", "lock_of", "rank", "writing"]
+__all__ = ["PerThread", "ObjectLock", "fork_safe_lock", "held", "locked", "lock_of", "outermost", "rank", "writing"]
 
 
 T = TypeVar("T")
@@ -200,3 +200,26 @@ def locked(method: F) -> F:
             return method(self, *args, **kwargs)
 
     return cast(F, wrapped)
+
+
+def outermost(method: F) -> F:
+    """Let a method give False, with nothing done, where a signal's handler calls it in the midst of itself.
+
+    The handler has its thread's locks, too. The object has an attribute `busy`, False at first.
+
+    Parameters
+    ----------
+    method : callable
+    """
+
+    @functools.wraps(method)
+    def wrapper(self: Any, *args: Any) -> Any:
+        if self.busy:
+            return False
+        try:
+            self.busy = True
+            return method(self, *args)
+        finally:
+            self.busy = False
+
+    return cast(F, wrapper)

@@ -123,7 +123,32 @@ class Latch:
         return self._set
 
 
-class Promise:
+class _Outcome:
+    """What comes of something, or why nothing does."""
+
+    __slots__ = ("_claims", "_done", "_value", "_error")
+    #: Gives why nothing does, or None, once that is known.
+    _failure: Callable[..., BaseException | None]
+
+    def __init__(self) -> None:
+        #: Who came first, told by a dict's method, which an interrupt does not cut in two.
+        self._claims: dict[str, object] = {}
+        self._done = Latch()
+        self._value: Any = None
+        self._error: BaseException | None = None
+
+    def result(self, *timeout: float | None) -> Any:
+        """What has come, once it has; raises why nothing will."""
+        failed = self._failure(*timeout)
+        if failed is not None:
+            try:
+                raise failed
+            finally:
+                del failed, self  # a traceback that holds its error would live on
+        return self._value
+
+
+class Promise(_Outcome):
     """What will come, or why it will not: who tells it first is heard. The names are those of `concurrent.futures`.
 
     Examples
@@ -135,14 +160,11 @@ class Promise:
     6
     """
 
-    __slots__ = ("_claims", "_calls", "_done", "_value", "_error")
+    __slots__ = ("_calls",)
 
     def __init__(self) -> None:
-        self._claims: dict[str, object] = {}
+        super().__init__()
         self._calls: list[Callable[[Promise], Any]] = []
-        self._done = Latch()
-        self._value: Any = None
-        self._error: BaseException | None = None
 
     def done(self) -> bool:
         """Whether it has come, or will not."""
@@ -201,21 +223,13 @@ class Promise:
             raise TimeoutError
         return self._error
 
-    def result(self, timeout: float | None = None) -> Any:
-        """What has come, or raises why it will not; waits as `exception` does."""
-        failed = self.exception(timeout)
-        if failed is not None:
-            try:
-                raise failed
-            finally:
-                del failed, self  # a traceback that holds its error would live on
-        return self._value
+    _failure = exception
 
 
 _CANCELLED = object()
 
 
-class Job:
+class Job(_Outcome):
     """A call that a thread makes, once.
 
     Parameters
@@ -232,17 +246,13 @@ class Job:
     42
     """
 
-    __slots__ = ("left", "_fn", "_claims", "_done", "_value", "_error")
+    __slots__ = ("left", "_fn")
 
     def __init__(self, fn: Callable[[], Any]) -> None:
+        super().__init__()
         #: Whether no thread will take it: who asks for the result makes the call.
         self.left = False
         self._fn: Callable[[], Any] | None = fn
-        #: Who came first, told by a dict's method, which an interrupt does not cut in two.
-        self._claims: dict[str, object] = {}
-        self._done = Latch()
-        self._value: Any = None
-        self._error: BaseException | None = None
 
     @property
     def begun(self) -> bool:
@@ -287,15 +297,7 @@ class Job:
             self._done.wait(_LOOK)
         return RuntimeError("it was cancelled") if self._cancelled else self._error
 
-    def result(self) -> Any:
-        """What the call returned, once it has ended; raises what it raised."""
-        failed = self.error()
-        if failed is not None:
-            try:
-                raise failed
-            finally:
-                del failed, self  # a traceback that holds its error would live on
-        return self._value
+    _failure = error
 
 
 class Workers:

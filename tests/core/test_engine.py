@@ -22,18 +22,6 @@ from mxcore.testing.engines import use_engine
 CPU0, CPU1 = mx.cpu(0), mx.cpu(1)
 
 
-@pytest.fixture
-def threaded():
-    """A fresh threaded engine that pushes everything it may."""
-    new = ThreadedEnginePerDevice()
-    new.work_limit = -1.0
-    new.note(CPU0)
-    new.note(CPU1)
-    old = use_engine(new)
-    yield new
-    use_engine(old)
-
-
 @given(
     st.lists(
         st.tuples(

@@ -9,26 +9,9 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore._core.engine import ThreadedEnginePerDevice
 from mxcore._core.manager import manager
 from mxcore.ndarray import windows
 from mxcore.plugin import API_VERSION, hookimpl, op
-from mxcore.testing.engines import use_engine
-
-CPU0, CPU1 = mx.cpu(0), mx.cpu(1)
-
-
-@pytest.fixture
-def threaded():
-    """An engine that pushes everything it may."""
-    new = ThreadedEnginePerDevice()
-    new.work_limit = -1.0
-    new.note(CPU0)
-    new.note(CPU1)
-    old = use_engine(new)
-    yield new
-    new.drain()
-    use_engine(old)
 
 
 @op("test_windows_slow", inputs="x")

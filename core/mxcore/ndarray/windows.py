@@ -6,6 +6,7 @@ import weakref
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,11 @@ from .._core.context import Context
 from .._locks import fork_safe_lock
 
 __all__ = ["storage_over", "tell"]
+
+
+def _of_the_whole(name: str) -> Any:
+    """An attribute that a window has from its buffer."""
+    return property(attrgetter(f"whole.{name}"), lambda self, value: setattr(self.whole, name, value))
 
 
 class _Window(Storage):
@@ -29,29 +35,7 @@ class _Window(Storage):
         self.ctx, self.whole = ctx, whole
         self.version, self.views = 0, -1
 
-    @property
-    def write(self) -> Any:
-        return self.whole.write
-
-    @write.setter
-    def write(self, task: Any) -> None:
-        self.whole.write = task
-
-    @property
-    def reads(self) -> Any:
-        return self.whole.reads
-
-    @reads.setter
-    def reads(self, tasks: Any) -> None:
-        self.whole.reads = tasks
-
-    @property
-    def lock(self) -> Any:
-        return self.whole.lock
-
-    @lock.setter
-    def lock(self, lock: Any) -> None:
-        self.whole.lock = lock
+    write, reads, lock = map(_of_the_whole, ("write", "reads", "lock"))
 
 
 class _Buffer:

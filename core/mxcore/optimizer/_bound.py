@@ -18,7 +18,7 @@ from .._core.kernels import Spec
 from .._core.state import state
 from .._core.stream import begin, commit, heavy
 from .._core.transfer import overlaps
-from .._locks import lock_of
+from .._locks import lock_of, outermost
 from ..ndarray import NDArray
 
 __all__ = ["update"]
@@ -80,7 +80,6 @@ class _Bound:
 
     def __init__(self, name: str, arrays: Sequence[NDArray], numbers: dict[str, Any]) -> None:
         self.made = tables.generation[0]
-        #: Whether it runs: a signal's handler that updates the weight in the midst has the lock, too.
         self.busy = False
         op = tables.ops.get(name)
         self.name = name
@@ -147,29 +146,28 @@ class _Bound:
                     self.grad = _weak(new)
         return True
 
+    @outermost
     def run(self, arrays: Sequence[NDArray], numbers: dict[str, Any]) -> bool:
         """Do it, unless it must go through the engine; tells whether it was done."""
-        if self.call is None or self.busy or state.record or heavy(self.work):
+        if self.call is None or state.record or heavy(self.work):
             return False
         storages = [a._st for a in arrays]
         gradient = storages.pop(1)
         if begin((gradient,), storages):
             return False
         self.ctx.activate()
+        values = self.params.__dict__
+        for n, parse in self.parse.items():
+            v = numbers[n]
+            values[n] = v if v.__class__ is float else parse(v)
+        self.ins[1] = arrays[1]._data
+        commit(storages)
         try:
-            self.busy = True
-            values = self.params.__dict__
-            for n, parse in self.parse.items():
-                v = numbers[n]
-                values[n] = v if v.__class__ is float else parse(v)
-            self.ins[1] = arrays[1]._data
-            commit(storages)
-            try:
-                self.call()
-            except Exception as e:
-                raise_in_op(e, self.name, self.params, self.ins, owner=self.owner)
+            self.call()
+        except Exception as e:
+            raise_in_op(e, self.name, self.params, self.ins, owner=self.owner)
         finally:
-            self.ins[1], self.busy = None, False
+            self.ins[1] = None
         commit(storages)
         return True
 

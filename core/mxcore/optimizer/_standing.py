@@ -17,7 +17,7 @@ from .._core.op import Op
 from .._core.params import Params
 from .._core.state import state as mode
 from .._core.stream import begin, commit, heavy
-from .._locks import fork_safe_lock, held, lock_of, locked, rank
+from .._locks import fork_safe_lock, held, lock_of, locked, outermost, rank
 from ..ndarray import NDArray
 from ._fused import MOST, FusedOptimizer, Group, Step, disjoint, many_of, together
 
@@ -194,6 +194,8 @@ class Standing:
         Whether it has ever served.
     tries : int
         How many before it did not.
+    busy : bool
+        Whether it is at it.
 
     Raises
     ------
@@ -238,7 +240,7 @@ class Standing:
         #: The arrays of the states, and the master copies.
         self.kept = [a for step in steps for a in step.arrays[2:]]
         self.kinds = [(d.__class__, d.shape, d.dtype) for d in (step.grad._data for step in steps)]
-        self._object_lock, self._queued, self._busy = fork_safe_lock(), ctx.device.async_, False
+        self._object_lock, self._queued, self.busy = fork_safe_lock(), ctx.device.async_, False
         self.work = sum(call.work for call in self.calls)
         # The calls hold these arrays, so that no other can have their ids; whoever drops a weight gets the memory back.
         self._ids = [id(a._data) for a in (*weights, *self.kept)]
@@ -252,6 +254,7 @@ class Standing:
         self._rates: Any = None
 
     @locked
+    @outermost
     def step(
         self,
         optimizer: FusedOptimizer,
@@ -261,22 +264,6 @@ class Standing:
         grads: Sequence[NDArray],
     ) -> bool:
         """Move the weights if all is as it was; False, with nothing done, otherwise."""
-        if self._busy:  # a signal's handler moves them in the midst; it has the lock, too
-            return False
-        try:
-            self._busy = True
-            return self._step(optimizer, states, index, weights, grads)
-        finally:
-            self._busy = False
-
-    def _step(
-        self,
-        optimizer: FusedOptimizer,
-        states: dict[Any, Any],
-        index: Sequence[Any],
-        weights: Sequence[NDArray],
-        grads: Sequence[NDArray],
-    ) -> bool:
         if not len(index) == len(weights) == len(grads) == len(self.index):
             return False
         # There may be hundreds of arrays: what looks at each runs in the interpreter's own loops.
