@@ -6,12 +6,12 @@ import contextlib
 import functools
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, cast
 
 from ._forks import at_fork
 
-__all__ = ["PerThread", "ObjectLock", "fork_safe_lock", "held", "locked", "lock_of", "outermost", "rank", "writing"]
+__all__ = ["PerThread", "ObjectLock", "fork_safe_lock", "held", "locked", "locks_of", "outermost", "writing"]
 
 
 T = TypeVar("T")
@@ -107,8 +107,8 @@ class PerThread(threading.local):
         return PerThread, ()
 
 
-def lock_of(st: Any) -> Any:
-    """The lock of the memory of arrays, a with-block for who reads it to write it: `x += 1` of two threads adds 2."""
+def _lock_of(st: Any) -> Any:
+    """The lock of a storage, whose holder reads it to write it."""
     try:
         made, lock = st.lock
         if made is _process:
@@ -122,8 +122,19 @@ def lock_of(st: Any) -> Any:
     return lock
 
 
+def locks_of(stores: Iterable[Any]) -> list[Any]:
+    """The locks of some storages, in the one order in which all take them: else two might wait for each other.
+
+    Parameters
+    ----------
+    stores : iterable of Storage
+    """
+    parts = {id(part): part for st in stores for part in st.parts or (st,)}
+    return [_lock_of(part) for _, part in sorted(parts.items())]
+
+
 def writing(out: Any, call: Callable[..., T], *args: Any) -> T:
-    """What a function gives that writes to `out`, an array or several, while no other thread writes there.
+    """What a function gives that writes to `out`, while no other thread writes there: `x += 1` of two threads adds 2.
 
     Parameters
     ----------
@@ -133,16 +144,12 @@ def writing(out: Any, call: Callable[..., T], *args: Any) -> T:
         Of the function.
     """
     if (st := getattr(out, "_st", None)) is not None:
-        with lock_of(st):
-            return call(*args)
+        if st.parts is None:
+            with _lock_of(st):
+                return call(*args)
+        return held(locks_of([st]), call, args)
     found = [getattr(x, "_st", None) for x in out] if isinstance(out, (list, tuple)) else []
-    stores = {rank(st): st for st in found if st is not None}
-    return held([lock_of(st) for _, st in sorted(stores.items())], call, args)
-
-
-def rank(st: Any) -> int:
-    """By what locks are taken: all take them in one order, or two threads might wait for each other."""
-    return id(getattr(st, "whole", st))  # the windows of a buffer have one lock
+    return held(locks_of(st for st in found if st is not None), call, args)
 
 
 def held(locks: Sequence[Any], call: Callable[..., T], args: Sequence[Any]) -> T:

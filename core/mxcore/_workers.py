@@ -20,9 +20,9 @@ from queue import SimpleQueue
 from typing import Any
 
 from ._core.errors import MXNetError, error
-from ._interrupts import Uninterrupted
+from ._interrupts import Uninterrupted, handled
 
-__all__ = ["Job", "Latch", "Promise", "Workers", "begin", "ending", "processors"]
+__all__ = ["Clerk", "Job", "Latch", "Promise", "Workers", "begin", "ending", "processors"]
 
 #: Seconds after which whoever waits looks by itself.
 _LOOK = 0.05
@@ -388,6 +388,44 @@ class Workers:
 _end_begun = False
 #: Whose threads a process ends before it ends itself: one in the midst of native code would end it otherwise.
 _all: weakref.WeakSet[Workers] = weakref.WeakSet()
+
+
+class Clerk:
+    """Does short things one at a time, each as a whole, whoever asks.
+
+    In the main thread a signal's handler of the user's may come in the midst of anything, and ask for such a thing,
+    too, or wait for another thread that does: where there are such, a thread of the clerk's has the lock.
+
+    Parameters
+    ----------
+    name : str
+        Of that thread.
+
+    Examples
+    --------
+    >>> Clerk("counts").do(sum, [1, 2])
+    3
+    """
+
+    def __init__(self, name: str) -> None:
+        # The garbage collector may run a finalizer that asks in the midst of a thing of the same thread.
+        self._name, self.lock = name, threading.RLock()
+        self._workers: Workers | None = None
+
+    def do(self, fn: Callable[..., Any], *args: Any) -> Any:
+        """What a function gives; nobody else does such a thing meanwhile, and Ctrl-C comes behind it."""
+        if threading.get_ident() != threading.main_thread().ident or not handled():
+            return self._locked(fn, *args)
+        workers = self._workers
+        if workers is None or workers.pid != os.getpid():
+            workers = self._workers = Workers(1, self._name)
+        job = Job(lambda: self._locked(fn, *args))
+        workers.put(job)
+        return job.result()
+
+    def _locked(self, fn: Callable[..., Any], *args: Any) -> Any:
+        with Uninterrupted(), self.lock:
+            return fn(*args)
 
 
 def ending() -> bool:

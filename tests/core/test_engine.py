@@ -217,7 +217,7 @@ def test_a_finalizer_may_push_while_its_thread_does(threaded, monkeypatch):
 
     mx.nd.waitall()
     # A lock of its own: a failure stops nobody else.
-    monkeypatch.setattr(threaded, "_lock", Collecting(ThreadedEnginePerDevice()._lock))
+    monkeypatch.setattr(threaded._alone, "lock", Collecting(ThreadedEnginePerDevice()._alone.lock))
     found = []
     thread = threading.Thread(target=lambda: found.append(work().asnumpy().tolist()), daemon=True)
     thread.start()

@@ -19,7 +19,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -599,8 +599,10 @@ def test_hands_that_do_not_belong(monkeypatch: pytest.MonkeyPatch) -> None:
         for token in (b"", b"guess"):
             with pytest.raises(ConnectionError, match="do not have the same token"):
                 DistKVStore("dist_sync", replace(place, token=token))
-        with pytest.raises(ConnectionError, match="no server answers"):
-            DistKVStore("dist_sync", replace(place, servers=[("127.0.0.1", 9, "")]))
+        nowhere = [("127.0.0.1", 9, ""), ("a..b", 9, ""), ("\ud800", 9, ""), ("127.0.0.1", 9, "@\ud800")]
+        for server in (*nowhere, ("127.0.0.1", 10**30, "")):
+            with pytest.raises(ConnectionError, match="no server answers"):
+                DistKVStore("dist_sync", replace(place, servers=[server]))
         with monkeypatch.context() as patch:
             patch.setattr("mxcore_kv_dist.client._program", lambda: "another")
             with pytest.raises(ConnectionError, match="rank 1 runs another program"):
@@ -1297,3 +1299,16 @@ def test_who_tells_a_job_goes_on_when_descriptors_are_short() -> None:
     theirs.settimeout(10)
     with theirs:
         assert theirs.recv(100) == b"where"
+
+
+def test_many_workers_may_ask_at_once() -> None:
+    """Whoever finds no room among those that wait tries again."""
+    name = f"many-{os.getpid()}"
+    listening = board.claim_host(name)
+    listening.listen(0)
+    with ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(board.ask_host, name, 60) for _ in range(8)]
+        time.sleep(0.3)
+        assert not any(f.done() for f in asked)
+        board.tell_host(listening, "where")
+        assert [f.result(60) for f in asked] == ["where"] * 8

@@ -52,6 +52,8 @@ def test_place(monkeypatch, text, place):
         ("DMLC_ROLE=server DMLC_NUM_WORKER=2", "`mxcore launch -n WORKERS -s SERVERS python train.py` takes its place"),
         ("RANK=0 WORLD_SIZE=2 MXCORE_KV_SERVERS=here", "MXCORE_KV_SERVERS must be a JSON list of .host, port, name."),
         ("RANK=0 WORLD_SIZE=2 MXCORE_KV_SERVERS=[]", "MXCORE_KV_SERVERS must be a JSON list of .host, port, name."),
+        ('RANK=0 WORLD_SIZE=2 MXCORE_KV_SERVERS=[["h",Infinity,""]]', "MXCORE_KV_SERVERS must be a JSON list"),
+        (f"RANK=0 WORLD_SIZE=2 MXCORE_KV_SERVERS={'[' * 60000}", "MXCORE_KV_SERVERS must be a JSON list"),
         (
             "RANK=0 WORLD_SIZE=2 MXCORE_KV_SERVERS=[] MXCORE_KV_DEADLINE=0",
             "deadline .MXCORE_KV_DEADLINE. must be a number",

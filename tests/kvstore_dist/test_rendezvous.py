@@ -1,6 +1,7 @@
 """Programs that others start with ranks, and clusters that are joined."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -38,9 +39,9 @@ STEPS = "step 0: 3\nstep 1: 3\nstep 2: 3\n"
 @pytest.fixture
 def workers(start, tmp_path):
     """Start two workers as torchrun would."""
-    (tmp_path / "program.py").write_text(PROGRAM)
 
-    def run(what: str = "", **env: str) -> list:
+    def run(what: str = "", before: str = "", **env: str) -> list:
+        (tmp_path / "program.py").write_text(before + PROGRAM)
         # Nobody listens at the port: it is a name.
         env = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(os.getpid()), **env}
         args = [sys.executable, "program.py", *([what] if what else [])]
@@ -54,6 +55,39 @@ def test_started_by_others(workers):
     for job in jobs:
         assert job.wait() == (0, f"{STEPS}False None None\n", "")
     jobs[0].is_gone()
+
+
+def test_who_starts_the_servers_may_have_many_files_open(workers, monkeypatch):
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    monkeypatch.setenv("MXCORE_KV_DEADLINE", "60")
+    held = "import os, resource\n" f"resource.setrlimit(resource.RLIMIT_NOFILE, ({min(4096, most)}, {most}))\n"
+    program = f"{held}files = [os.open('/dev/null', os.O_RDONLY) for _ in range(1200)]\n"
+    for job in workers(before=program):
+        assert job.wait() == (0, f"{STEPS}False None None\n", "")
+
+
+def test_what_else_is_printed_while_servers_start_is_no_answer(workers, tmp_path):
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text("print('modules are loaded')")
+    path = os.pathsep.join([str(tmp_path / "site"), os.environ.get("PYTHONPATH", "")])
+    for job in workers(PYTHONPATH=path):
+        status, out, err = job.wait()
+        assert status == 0 and out == f"modules are loaded\n{STEPS}False None None\n", err
+
+
+TWO_THREADS = """
+import threading, mxcore as mx
+stores = []
+threads = [threading.Thread(target=lambda t=t: stores.append(mx.kv.create(t))) for t in ("dist_async", "dist_async")]
+for t in threads: t.start()
+for t in threads: t.join()
+assert len(stores) == 2
+"""
+
+
+def test_threads_that_make_stores_at_once_start_servers_once(workers):
+    for job in workers(before=TWO_THREADS):
+        assert job.wait() == (0, f"{STEPS}False None None\n", "")
 
 
 def test_killed_rank_0(workers):

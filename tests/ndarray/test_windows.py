@@ -55,7 +55,45 @@ def another_librarys():
     return one, two[1:3]
 
 
-@pytest.fixture(params=[numpys, dlpacks, parts_of_one, another_librarys])
+def parts_first():
+    buffer = np.zeros((4, 3), np.float32)
+    early, late = (mx.nd.from_dlpack(buffer[part]) for part in (slice(2), slice(3, 4)))
+    whole = mx.nd.from_dlpack(buffer)
+    whole.wait_to_read()
+    assert early._st.write is None and len(whole._st.parts) == 3
+    return whole, mx.nd.from_dlpack(buffer[1:3])
+
+
+def the_first_goes():
+    buffer = np.zeros((4, 3), np.float32)
+    early = mx.nd.from_dlpack(buffer[:1])
+    whole = mx.nd.from_dlpack(buffer)
+    del early
+    gc.collect()
+    return whole, mx.nd.from_dlpack(buffer[1:3])
+
+
+def late_parts():
+    buffer = np.zeros((4, 3), np.float32)
+    late, whole = mx.nd.from_dlpack(buffer[2:]), mx.nd.from_dlpack(buffer)
+    del late
+    return whole, mx.nd.from_dlpack(buffer[1:3])
+
+
+def parts_of_ours_first():
+    whole = mx.nd.zeros((4, 3))
+    late, early = (mx.nd.from_dlpack(whole[part].to_dlpack_for_write()) for part in (slice(2, 4), slice(2)))
+    theirs = mx.nd.from_dlpack(whole.to_dlpack_for_write())
+    del late, early
+    return theirs, whole[1:3]
+
+
+@pytest.fixture(
+    params=[
+        *(numpys, dlpacks, parts_of_one, another_librarys),
+        *(parts_first, the_first_goes, late_parts, parts_of_ours_first),
+    ]
+)
 def pair(request):
     """An array of four rows, and another one of the two in their midst."""
     return request.param()
@@ -96,6 +134,66 @@ def test_threads_add_to_one_buffer(pair, in_threads):
     assert one.asnumpy()[:, 0].tolist() == [300, 600, 600, 300]
 
 
+def test_what_is_pending_where_parts_meet_is_waited_for(threaded, slow):
+    """Writes of both, and a read of one, by tasks of before; and of a part by one of behind."""
+    for _ in range(3):
+        buffer = np.zeros((4, 3), np.float32)
+        early, late = mx.nd.from_dlpack(buffer[:2]), mx.nd.from_dlpack(buffer[2:])
+        slow(mx.nd.full((2, 3), 1, ctx=early.context), out=early)
+        slow(mx.nd.full((2, 3), 2, ctx=late.context), out=late)
+        read = slow(late)
+        whole = mx.nd.from_dlpack(buffer)
+        whole += 10
+        slow(early * 2, out=early)
+        assert whole.asnumpy()[:, 0].tolist() == [22, 22, 12, 12]
+        assert read.asnumpy()[:, 0].tolist() == [2, 2]
+
+
+def test_threads_add_to_parts_while_others_lay_arrays_over_them(in_threads):
+    buffer = np.zeros((64, 3), np.float32)
+    parts = [mx.nd.from_dlpack(buffer[i : i + 1]) for i in range(64)]
+
+    def add(first):
+        for _ in range(100):
+            for x in parts[first::2]:
+                x += 1
+            whole = mx.nd.from_dlpack(buffer[first * 16 : 48])
+            whole += 1
+
+    in_threads(add, [(0,), (1,)])
+    expected = np.full(64, 100) + 100 * (np.arange(64) < 48) + 100 * ((np.arange(64) >= 16) & (np.arange(64) < 48))
+    assert buffer[:, 0].tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_windows_in_any_order(threaded, slow, seed):
+    """Against NumPy: parts that come and go, whose writes and reads are pending or done."""
+    r = np.random.default_rng(seed)
+    buffer, expected = np.zeros(16, np.float32), np.zeros(16, np.float32)
+    live, reads = [], []
+    for n in range(60):
+        if len(live) < 2 or r.random() < 0.4:
+            first = int(r.integers(15))
+            part = slice(first, int(r.integers(first + 1, 17)))
+            live.append((part, mx.nd.from_dlpack(buffer[part])))
+        part, x = live[r.integers(len(live))]
+        match r.integers(4):
+            case 0:
+                x += n
+                expected[part] += n
+            case 1:
+                slow(x * 0.5, out=x)
+                expected[part] *= np.float32(0.5)
+            case 2:
+                reads.append((slow(x), expected[part].copy()))
+            case 3:
+                live = [other for other in live if other[1] is not x]
+        for part, x in live[:1]:
+            assert np.array_equal(x.asnumpy(), expected[part])
+    for found, wanted in reads:
+        assert np.array_equal(found.asnumpy(), wanted)
+
+
 def test_threads_take_the_locks_of_two_buffers_in_one_order(restless):
     pairs = [numpys(), numpys()]
     first, second = [pairs[0][0], pairs[1][1]], [pairs[1][0], pairs[0][1]]
@@ -131,12 +229,56 @@ def test_a_gradient_does_not_care_for_what_is_written_elsewhere():
 
 def test_buffers_that_are_gone_are_forgotten():
     gc.collect()
-    windows._buffer(np.zeros(1), None)
+    windows._tidy()
     before = len(windows._starts)
     kept = [numpys() for _ in range(50)]
     assert len(windows._starts) >= before + 49  # that of the line before is gone
     del kept
     gc.collect()
-    windows._buffer(np.zeros(1), None)
+    windows._tidy()
     assert len(windows._starts) <= before + 1
     assert windows._starts == sorted(windows._buffers)
+
+
+def laid_over(buffer):
+    """Arrays over parts, then over the whole, of which all then wait for each other."""
+    arrays = [mx.nd.from_dlpack(buffer[part]) for part in (slice(2), slice(3, 4), slice(None), slice(1, 3))]
+    assert len({id(x._st.root) for x in arrays}) == 1
+    return arrays
+
+
+def in_order():
+    """Whether buffers do not overlap, and lie in order."""
+    windows._tidy()
+    live = [ref() for ref in map(windows._buffers.get, windows._starts)]
+    return all(a.last <= b.first for a, b in zip(live, live[1:]))
+
+
+def test_a_handler_lays_arrays_over_the_buffer_amid_another(handled_anywhere):
+    buffers = []
+
+    def work():
+        buffers.append(np.zeros((4, 3), np.float32))
+        arrays = laid_over(buffers[-1])
+        for x in arrays:
+            x += 1
+        assert buffers[-1][:, 0].tolist() == [2, 3, 2, 2] and in_order()
+
+    def other():
+        kept.append([mx.nd.from_dlpack(buffers[-1][part]) for part in (slice(1, 2), slice(1, 4))])
+
+    kept = []
+    assert handled_anywhere(("ndarray/windows.py", "mxcore/_workers.py"), work, other) > 20
+
+
+def test_ctrl_c_amid_windows_leaves_buffers_in_order(interrupted):
+    files = ("ndarray/windows.py", "mxcore/_workers.py")
+    kept = []
+
+    def work():
+        kept.append(laid_over(np.zeros((4, 3), np.float32)))
+
+    for n in range(1, interrupted(0, files, work)):
+        interrupted(n, files, work)
+        assert in_order()
+        work()

@@ -20,8 +20,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from .._forks import at_fork
-from .._interrupts import Uninterrupted, handled
-from .._workers import Job, Latch, Workers, begin
+from .._workers import Clerk, Latch, begin
 from . import rng
 from .array import Storage
 from .context import Context
@@ -188,17 +187,11 @@ class NaiveEngine(Engine):
 
 
 class ThreadedEnginePerDevice(Engine):
-    """One worker thread per context, started when first needed.
-
-    In the main thread a signal's handler may come anywhere, and wait for a worker, who needs the lock: where there are
-    such, a clerk has it in its place.
-    """
+    """One worker thread per context, started when first needed."""
 
     def __init__(self) -> None:
         super().__init__()
-        # The garbage collector may run a finalizer that pushes in the midst of `push` or `_run` of the same thread.
-        self._lock = threading.RLock()
-        self._clerk: Workers | None = None
+        self._alone = Clerk("mxcore-clerk")
         self._queues: dict[Any, _Lane] = {}
         self._open: weakref.WeakSet[Task] | set[Task] = set()
         self._failed: list[Task] = []
@@ -232,20 +225,7 @@ class ThreadedEnginePerDevice(Engine):
 
     def _enter(self, task: Task, run: Callable[[Task], None]) -> None:
         self._gate.wait(1)  # not longer: what is waited for may need this task
-        self._alone(self._take, task, run)
-
-    def _alone(self, fn: Callable[..., Any], *args: Any) -> Any:
-        """Do something with the lock."""
-        if threading.get_ident() != threading.main_thread().ident or not handled():
-            return self._locked(fn, *args)
-        clerk = self._clerk = self._clerk or Workers(1, "mxcore-clerk")
-        job = Job(lambda: self._locked(fn, *args))
-        clerk.put(job)
-        return job.result()
-
-    def _locked(self, fn: Callable[..., Any], *args: Any) -> Any:
-        with Uninterrupted(), self._lock:
-            return fn(*args)
+        self._alone.do(self._take, task, run)
 
     def _take(self, task: Task, run: Callable[[Task], None]) -> None:
         """Enter a task, and give it to a worker unless it waits for others; what was launched does not wait."""
@@ -279,7 +259,7 @@ class ThreadedEnginePerDevice(Engine):
         """The queue of a worker that runs tasks of a context, or sees those end that were launched."""
         run = run or self._run
         key = ctx, run.__name__
-        with self._lock:
+        with self._alone.lock:
             if key not in self._queues:
                 q = _Lane()
                 begin(  # where it cannot be started, the next push tries again
@@ -338,7 +318,7 @@ class ThreadedEnginePerDevice(Engine):
     def _done(self, task: Task) -> None:
         """Let go what waits for a task; what it failed to write stays as it is."""
         task.sources = []
-        self._alone(self._let_go, task)
+        self._alone.do(self._let_go, task)
 
     def _let_go(self, task: Task) -> None:
         for st in task.writes:
@@ -375,7 +355,7 @@ class ThreadedEnginePerDevice(Engine):
     def wait_all(self) -> None:
         self.drain()
         super().wait_all()
-        if bad := self._alone(self._take_failures):
+        if bad := self._alone.do(self._take_failures):
             bad[0].seen = True
             assert bad[0].error is not None
             raise bad[0].error

@@ -17,7 +17,7 @@ from .._core.array import Array, Storage
 from .._core.errors import error
 from .._core.state import state
 from .._core.stream import commit, ordered
-from .._locks import lock_of
+from .._locks import writing
 from .._noting import check_readable, noted
 from ..crossing import to_context
 from ..elementwise import true_bools, wrapped
@@ -300,8 +300,7 @@ def _beside(x: Any, a: Any) -> Any:
 
 def set_item(x: Any, key: Any, value: Any) -> None:
     """``x[key] = value``, which waits for a thread that is about to write what it has read, as in ``x += 1``."""
-    with lock_of(x._st):
-        _set_item(x, key, value)
+    writing(x, _set_item, x, key, value)
 
 
 def _set_item(x: Any, key: Any, value: Any) -> None:

@@ -20,7 +20,7 @@ from .._core.op import Op
 from .._core.params import Params
 from .._core.state import state
 from .._core.transfer import guard_write
-from .._locks import lock_of
+from .._locks import writing
 from .._op_functions import mixed_faces
 from ..ops.common.python_operators import COMPARISONS, OPERATORS, UNARY
 
@@ -199,16 +199,15 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
 def _narrowed(self: Any, op: Op, other: Any) -> Any:
     """An operator that writes to its first array, of other dtypes: the result is cast, to no other kind of numbers."""
     guard_write(self, op.name)
-    with lock_of(self._st):
-        wide = Op.apply(op, (self, other), op.plain)
-        if not np.can_cast(wide._data.dtype, self._data.dtype, "same_kind"):
-            raise error(
-                TypeError,
-                f"operator {op.name}: a result of {wide._data.dtype} is not written to an array of {self._data.dtype}; "
-                f"cast one of them: x.astype({str(self._data.dtype)!r})",
-            )
-        cast = tables.ops.get("Cast")
-        Op.apply(cast, (wide,), cast.parse({"dtype": self._data.dtype}), self)
+    wide = Op.apply(op, (self, other), op.plain)
+    if not np.can_cast(wide._data.dtype, self._data.dtype, "same_kind"):
+        raise error(
+            TypeError,
+            f"operator {op.name}: a result of {wide._data.dtype} is not written to an array of {self._data.dtype}; "
+            f"cast one of them: x.astype({str(self._data.dtype)!r})",
+        )
+    cast = tables.ops.get("Cast")
+    Op.apply(cast, (wide,), cast.parse({"dtype": self._data.dtype}), self)
     return self
 
 
@@ -219,15 +218,13 @@ def _eager_inplace(elementwise: str, broadcast: str, scalar_op: str) -> Callable
                 raise mixed_faces(elementwise, self, other)
             op = tables.ops.get(elementwise if self._data.shape == other._data.shape else broadcast)
             if self.rules is not None and self._data.dtype != other._data.dtype:
-                return _narrowed(self, op, other)
-            with lock_of(self._st):
-                Op.apply(op, (self, other), op.plain, self)
+                return writing(self, _narrowed, self, op, other)
+            writing(self, Op.apply, op, (self, other), op.plain, self)
             return self
         if isinstance(other, numbers.Number) or getattr(other, "shape", None) == ():
             op = tables.ops.get(scalar_op)
             guard_write(self, op.name)
-            with lock_of(self._st):
-                Op.apply(op, (self,), op.parse({"scalar": other}), self)
+            writing(self, Op.apply, op, (self,), op.parse({"scalar": other}), self)
             return self
         return NotImplemented
 

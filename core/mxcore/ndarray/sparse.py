@@ -16,7 +16,7 @@ from .._core.context import Context
 from .._core.errors import error
 from .._core.params import Parser, as_dtype
 from .._core.state import state
-from .._locks import lock_of
+from .._locks import writing
 from .._op_functions import eager_function, namespace
 from ..base import plain
 from ..ops.common.python_operators import OPERATORS
@@ -511,13 +511,15 @@ operators.install(BaseSparseNDArray, fast=False)
 def _in_place(python: str) -> Any:
     plain = getattr(BaseSparseNDArray, f"__{python}__")
 
-    def method(self: BaseSparseNDArray, other: Any) -> Any:
-        with lock_of(self._st):
-            result = plain(self, other)
-            if result is NotImplemented:
-                return result
-            self[:] = result
+    def put(self: BaseSparseNDArray, other: Any) -> Any:
+        result = plain(self, other)
+        if result is NotImplemented:
+            return result
+        self[:] = result
         return self
+
+    def method(self: BaseSparseNDArray, other: Any) -> Any:
+        return writing(self, put, self, other)
 
     method.__name__ = method.__qualname__ = f"__i{python}__"
     return method

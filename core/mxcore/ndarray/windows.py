@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from functools import partial
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -13,55 +13,137 @@ import numpy as np
 
 from .._core.array import Storage
 from .._core.context import Context
-from .._locks import fork_safe_lock
+from .._core.engine import engine
+from .._workers import Clerk
 
 __all__ = ["storage_over", "tell"]
 
 
-def _of_the_whole(name: str) -> Any:
-    """An attribute that a window has from its buffer."""
-    return property(attrgetter(f"whole.{name}"), lambda self, value: setattr(self.whole, name, value))
+class _Buffer:
+    """Memory from one address to another, of which no two overlap, and its storage; it lives as long as arrays there.
+
+    Attributes
+    ----------
+    own : bool
+        Whether arrays of ours ask its storage themselves, as they are no windows.
+    into : _Buffer or None
+        The one that has its engine variable, since an array lies over both.
+    """
+
+    __slots__ = ("first", "last", "storage", "own", "into", "__weakref__")
+
+    def __init__(self, first: int, last: int, storage: Storage, own: bool) -> None:
+        self.first, self.last, self.storage, self.own = first, last, storage, own
+        self.into: _Buffer | None = None
+
+    @property
+    def root(self) -> _Buffer:
+        """The buffer whose storage the engine asks in its place."""
+        found = self
+        while found.into is not None:
+            found = found.into
+        if found is not self:
+            self.into = found  # the way may have been long
+        return found
+
+
+def _of_the_root(name: str) -> Any:
+    """What the engine notes of a window: all windows of some memory have it from one storage."""
+
+    def put(self: _Window, value: Any) -> None:
+        setattr(self.buffers[0].root.storage, name, value)
+
+    return property(attrgetter(f"root.{name}"), put)
 
 
 class _Window(Storage):
-    """A part of a buffer: who reads or writes it waits for who reads or writes the buffer, and takes its lock.
+    """A part of somebody's memory: who reads or writes it waits for who reads or writes the buffers that it touches.
 
-    Writes are counted for it alone: a backward does not refuse what was written elsewhere.
+    Whoever reads it to write it takes the locks of them all: buffers do not overlap, so windows that do have one in
+    common. Writes are counted for it alone: a backward does not refuse what was written elsewhere.
     """
 
-    __slots__ = ("whole",)
+    __slots__ = ("buffers", "parts")
 
-    def __init__(self, ctx: Context, whole: Storage) -> None:
-        self.ctx, self.whole = ctx, whole
+    def __init__(self, ctx: Context, buffers: Sequence[_Buffer]) -> None:
+        self.ctx, self.buffers = ctx, buffers
+        self.parts = [b.storage for b in buffers]
         self.version, self.views = 0, -1
 
-    write, reads, lock = map(_of_the_whole, ("write", "reads", "lock"))
+    @property
+    def root(self) -> Storage:
+        return self.buffers[0].root.storage
+
+    write, reads = map(_of_the_root, ("write", "reads"))
 
 
-class _Buffer:
-    """Memory from one address to another, and its storage; as long as the array lives that it was heard of from."""
+class _Meeting(Storage):
+    """Stands for a buffer in a task that waits for all that is pending in it and in another, and makes them one.
 
-    __slots__ = ("first", "last", "storage", "array")
+    The engine notes the task in both under its lock, so that nobody comes between.
+    """
 
-    def __init__(self, first: int, last: int, storage: Storage, array: np.ndarray[Any, Any]) -> None:
-        self.first, self.last, self.storage = first, last, storage
-        self.array = weakref.ref(array, partial(_forget, first))
+    __slots__ = ("one", "other")
+
+    def __init__(self, one: _Buffer, other: _Buffer) -> None:
+        self.one, self.other = one, other
+
+    def _put(self, task: Any) -> None:
+        self.other.into = self.one
+
+    write = property(lambda self: self.other.storage.write, _put)
+    reads = property(lambda self: self.other.storage.reads, lambda self, value: None)
 
 
-def _forget(first: int, _: Any) -> None:
-    _gone.append(first)
+class _Ref(weakref.ref):  # type: ignore[type-arg]
+    """A reference that knows where what it stands for is kept, and is put among those whose thing is gone."""
+
+    __slots__ = ("key",)
+
+    def __new__(cls, thing: Any, gone: deque[_Ref], key: int) -> _Ref:
+        made = super().__new__(cls, thing, gone.append)  # Python code, in which a signal's handler may come, runs late
+        made.key = key
+        return made
+
+    def __init__(self, thing: Any, gone: deque[_Ref], key: int) -> None:
+        super().__init__(thing, gone.append)
 
 
-_lock = fork_safe_lock()
-#: Where buffers begin, in order, and these, of which no two overlap; and where some began whose arrays are gone.
+_alone = Clerk("mxcore-windows")
+#: Where buffers begin, in order, and these, as long as they live; those that are gone.
 _starts: list[int] = []
-_buffers: dict[int, _Buffer] = {}
-_gone: deque[int] = deque()
+_buffers: dict[int, _Ref] = {}
+_gone: deque[_Ref] = deque()
+#: The buffers of our own arrays that others were told of, as long as their memory is in use; whose is no longer.
+_told: dict[int, tuple[_Ref, Sequence[_Buffer]]] = {}
+_left: deque[_Ref] = deque()
 
 
-def _bounds(a: np.ndarray[Any, Any]) -> tuple[int, int]:
-    first, last = np.lib.array_utils.byte_bounds(a)
-    return int(first), int(last)
+def _tidy() -> None:
+    """Forget what is gone."""
+    while _left:
+        ref = _left.popleft()
+        if ref.key in _told and _told[ref.key][0] is ref:
+            del _told[ref.key]
+    while _gone:
+        ref = _gone.popleft()
+        if _buffers.get(ref.key) is ref:
+            del _buffers[ref.key], _starts[bisect_left(_starts, ref.key)]
+
+
+def _touched(first: int, last: int) -> list[_Buffer] | None:
+    """The buffers that have some of the places; nothing if one of them went meanwhile."""
+    _tidy()
+    known = _starts[max(bisect_right(_starts, first) - 1, 0) : bisect_left(_starts, last)]
+    found = [b for b in [_buffers[start]() for start in known] if b is not None]
+    return [b for b in found if b.last > first] if len(found) == len(known) else None
+
+
+def _added(first: int, last: int, ctx: Context, own: Storage | None) -> _Buffer:
+    buffer = _Buffer(first, last, own or Storage(ctx), own is not None)
+    _buffers[first] = _Ref(buffer, _gone, first)
+    insort(_starts, first)
+    return buffer
 
 
 def _owner(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -71,24 +153,37 @@ def _owner(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return a
 
 
-def _buffer(array: np.ndarray[Any, Any], storage: Storage) -> Storage:
-    """The storage of the buffer that an array lies in; that is a new one, with the given storage, if none is known."""
-    first, last = _bounds(array)
-    with _lock:
-        while _gone:
-            start = _gone.popleft()
-            if start in _buffers and _buffers[start].array() is None:
-                del _buffers[start], _starts[bisect_left(_starts, start)]
-        at = bisect_right(_starts, first)
-        for start in _starts[max(at - 1, 0) : at + 1]:
-            known = _buffers[start]
-            if known.first < last and first < known.last:
-                known.last = max(known.last, last)
-                return known.storage
-        if first not in _buffers and first < last:
-            _buffers[first] = _Buffer(first, last, storage, array)
-            insort(_starts, first)
-        return storage
+def _over(a: np.ndarray[Any, Any], ctx: Context, own: Storage | None = None) -> list[_Buffer]:
+    """The buffers of all places of an array, with one engine variable; new ones, of our `own` storage, where none is.
+
+    An array over parts that others lie over already, each over its own, lets these have one variable, too.
+    """
+    first, last = map(int, np.lib.array_utils.byte_bounds(a))
+    while (touched := _touched(first, last)) is None:
+        pass
+    found = []
+    for b in touched:
+        if first < b.first:
+            found.append(_added(first, b.first, ctx, own))
+        found.append(b)
+        first = b.last
+    if first < last:
+        found.append(_added(first, last, ctx, own))
+    if not found:  # nothing lies there
+        return [_Buffer(first, last, own or Storage(ctx), own is not None)]
+    roots = [*dict.fromkeys(b.root for b in found)]
+    one = next((b for b in roots if b.own), roots[0])  # its array asks its storage, whoever else does
+    for other in roots:
+        if other.storage is not one.storage:
+            _join(one, other)
+    return found
+
+
+def _join(one: _Buffer, other: _Buffer) -> None:
+    """Let two buffers have one engine variable, that of the first."""
+    meeting = _Meeting(one, other)
+    engine.it.push(one.storage.ctx, lambda: None, [], [one.storage, meeting], "windows of one memory meet")
+    meeting.write = None  # an engine that does everything at once notes no tasks
 
 
 def storage_over(data: Any, ctx: Context) -> Storage:
@@ -102,12 +197,12 @@ def storage_over(data: Any, ctx: Context) -> Storage:
     Examples
     --------
     >>> a = np.zeros(4)
-    >>> one, two = storage_over(a[:2], Context("cpu")), storage_over(a[2:], Context("cpu"))
+    >>> one, two, whole = (storage_over(part, Context("cpu")) for part in (a[:2], a[2:], a))
     >>> one.reads = ["a task"]
     >>> two.reads
     ['a task']
     """
-    return _Window(ctx, _buffer(_owner(data), Storage(ctx)))
+    return _Window(ctx, _alone.do(_over, _owner(data), ctx))
 
 
 def tell(data: Any, storage: Storage) -> None:
@@ -119,4 +214,5 @@ def tell(data: Any, storage: Storage) -> None:
     storage : Storage
     """
     if isinstance(data, np.ndarray) and not isinstance(storage, _Window):
-        _buffer(data, storage)
+        key = id(data)
+        _told[key] = _Ref(data, _left, key), _alone.do(_over, data, storage.ctx, storage)

@@ -18,7 +18,7 @@ from .._core.kernels import Spec
 from .._core.state import state
 from .._core.stream import begin, commit, heavy
 from .._core.transfer import overlaps
-from .._locks import lock_of, outermost
+from .._locks import outermost, writing
 from ..ndarray import NDArray
 
 __all__ = ["update"]
@@ -41,16 +41,20 @@ def update(name: str, arrays: Sequence[NDArray], numbers: dict[str, Any]) -> Non
     numbers : dict
         Parameters of the operator.
     """
+    # What is bound is written to, as the weight is: by one thread at a time.
+    writing(arrays[0], _step, name, arrays, numbers)
+
+
+def _step(name: str, arrays: Any, numbers: Any) -> None:
     weight = arrays[0]
-    with lock_of(weight._st):  # what is bound is written to, as the weight is: by one thread at a time
-        refs, found = _bound.get(id(weight), (None, None))
-        if refs is None or refs[0]() is not weight or not found.fits(name, arrays, numbers):
-            key = id(weight)
-            found = _Bound(name, arrays, numbers)
-            gone = [weakref.ref(a, lambda ref: _bound.pop(key, None)) for i, a in enumerate(arrays) if i != 1]
-            _bound[key] = [gone, found]
-        if not found.run(arrays, numbers):
-            getattr(nd, name)(*arrays, out=weight, **numbers)
+    refs, found = _bound.get(id(weight), (None, None))
+    if refs is None or refs[0]() is not weight or not found.fits(name, arrays, numbers):
+        key = id(weight)
+        found = _Bound(name, arrays, numbers)
+        gone = [weakref.ref(a, lambda ref: _bound.pop(key, None)) for i, a in enumerate(arrays) if i != 1]
+        _bound[key] = [gone, found]
+    if not found.run(arrays, numbers):
+        getattr(nd, name)(*arrays, out=weight, **numbers)
 
 
 class _Bound:

@@ -17,7 +17,7 @@ from .._core.op import Op
 from .._core.params import Params
 from .._core.state import state as mode
 from .._core.stream import begin, commit, heavy
-from .._locks import fork_safe_lock, held, lock_of, locked, outermost, rank
+from .._locks import fork_safe_lock, held, locked, locks_of, outermost
 from ..ndarray import NDArray
 from ._fused import MOST, FusedOptimizer, Group, Step, disjoint, many_of, together
 
@@ -46,8 +46,6 @@ class _Call:
         What it calls them.
     whole : bool
         Whether it moves all weights, in their order.
-    locked : list of int
-        The weights, in the order in which their locks are taken: no two threads write to one at once.
     run : callable
     owner : str
         Whose kernel it is.
@@ -56,7 +54,7 @@ class _Call:
     """
 
     __slots__ = (
-        *("name", "op", "places", "params", "ins", "width", "many", "rates", "whole", "locked"),
+        *("name", "op", "places", "params", "ins", "width", "many", "rates", "whole"),
         *("run", "owner", "ready", "work"),
     )
 
@@ -73,7 +71,6 @@ class _Call:
         if not {*self.rates} <= self.op.parser.dynamic:
             raise LookupError
         self.whole = self.places == [*range(len(steps))]
-        self.locked = sorted(self.places, key=lambda i: rank(steps[i].weight._st))
         some = [steps[i] for i in group.places]
         ins = self.ins = [a._data for step in some for a in step.arrays]
         weights, ctx, p = [step.weight._data for step in some], some[0].weight._st.ctx, self.params
@@ -340,6 +337,6 @@ class Standing:
         for call in self.calls:
             if self._queued:  # it has an order of its own
                 call.move(news)
-            else:
-                held([lock_of(writes[i]) for i in call.locked], call.move, (news,))
+            else:  # no two threads write to one at once
+                held(locks_of(writes[i] for i in call.places), call.move, (news,))
         commit(writes)

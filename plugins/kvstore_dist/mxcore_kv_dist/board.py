@@ -25,6 +25,8 @@ __all__ = ["ask_cluster", "ask_host", "claim_host", "tell_cluster", "tell_host"]
 _POLL, _GRACE = 0.1, 10.0
 #: How long an actor may take to answer, and who asks on this host to take the answer, in seconds.
 _PATIENCE = 10.0
+#: How many may wait for an answer; the system may allow less.
+_MANY = 4096
 
 _TAKEN = "another job with the same name runs {where}; set another MASTER_PORT"
 _MISSING = (
@@ -94,7 +96,7 @@ def tell_host(sock: socket.socket, text: str) -> None:
                 except OSError:
                     pass  # who asked is gone
 
-    sock.listen()
+    sock.listen(_MANY)
     threading.Thread(target=tell, daemon=True).start()
 
 
@@ -114,7 +116,7 @@ def ask_host(name: str, deadline: float) -> str:
                     raise error(PermissionError, "kvstore: another user has taken the place where rank 0 should be")
                 with sock.makefile() as f:
                     return f.read() or None
-            except (ConnectionError, TimeoutError):
+            except (BlockingIOError, ConnectionError, TimeoutError):  # the first: too many ask at once
                 return None
 
     return _until(deadline, attempt, _MISSING.format(deadline=deadline, where=where) + hint)

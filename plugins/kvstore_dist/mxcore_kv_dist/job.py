@@ -10,6 +10,7 @@ from typing import Any
 
 from mxcore.base import MXNetWarning, error
 from mxcore.kvstore.launchers import rank_and_size
+from mxcore.plugin import fork_safe_lock
 
 from . import rendezvous
 from .guests import allow_files
@@ -17,6 +18,9 @@ from .plan import bound
 from .wire import TRANSPORTS
 
 __all__ = ["Job", "Member", "current_job", "deadline"]
+
+#: Held by who starts or finds the servers: another thread that makes a store at once gets the same.
+_finding = fork_safe_lock()
 
 
 @dataclass(frozen=True)
@@ -118,14 +122,15 @@ def current_job(type: str) -> Job | None:
     """
     where = rank_and_size()
     patience = deadline()
-    if where is not None and where[1] > 1 and "MXCORE_KV_SERVERS" not in os.environ:
-        os.environ.update(rendezvous.find_servers(*where, patience))
+    with _finding:
+        if where is not None and where[1] > 1 and "MXCORE_KV_SERVERS" not in os.environ:
+            os.environ.update(rendezvous.find_servers(*where, patience))
     if "MXCORE_KV_SERVERS" in os.environ and where is not None:
         try:
             servers = [(str(h), int(p), str(name)) for h, p, name in json.loads(os.environ["MXCORE_KV_SERVERS"])]
             if not servers:
                 raise ValueError("there are none")
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError, RecursionError):
             raise error(
                 ValueError, "MXCORE_KV_SERVERS must be a JSON list of [host, port, name], as `mxcore launch` sets it"
             ) from None

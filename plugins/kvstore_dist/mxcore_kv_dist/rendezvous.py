@@ -13,6 +13,7 @@ import subprocess
 import sys
 
 from mxcore.base import error
+from mxcore.plugin import Uninterrupted
 
 from . import board, sidecar
 from .cluster import require_ray
@@ -79,20 +80,26 @@ class _Sidecar:
 
     def __init__(self, deadline: float, *args: str) -> None:
         self._deadline = deadline
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", sidecar.__name__, *args],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        with Uninterrupted():
+            read, write = os.pipe()
+            self._said = open(read)
+            with open(write, "wb"):
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", sidecar.__name__, str(write), *args],
+                    stdin=subprocess.PIPE,
+                    stdout=2,  # Ray has things to say
+                    pass_fds=[write],
+                    text=True,
+                    start_new_session=True,
+                )
 
     def answer(self) -> str:
         """What it says in its first line."""
-        assert self._process.stdout is not None
         patience = self._deadline + _START
-        with self._process.stdout as said:
-            if not select.select([said], [], [], patience)[0]:
+        with self._said as said:
+            poll = select.poll()  # `select.select` takes the first 1024 descriptors only
+            poll.register(said, select.POLLIN)
+            if not poll.poll(1000 * patience):
                 self._process.kill()
                 raise error(TimeoutError, f"kvstore: Ray has neither started nor been joined within {patience:g} s")
             line = said.readline()

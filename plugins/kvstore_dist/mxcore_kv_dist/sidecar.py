@@ -1,14 +1,13 @@
 """The process beside a program that another launcher started: Ray is here, not in the program.
 
-``python -m mxcore_kv_dist.sidecar host NAME WORKERS SERVERS DEADLINE`` runs servers beside rank 0, and
-``… find NAME DEADLINE`` finds them for another one in a Ray cluster (``RAY_ADDRESS``). The answer is a line of JSON,
-with what the program's environment lacks, or with an error. A host ends with its input; says that `WAIT`, then only
-when the other workers have left.
+``python -m mxcore_kv_dist.sidecar FD host NAME WORKERS SERVERS DEADLINE`` runs servers beside rank 0, and
+``… FD find NAME DEADLINE`` finds them for another one in a Ray cluster (``RAY_ADDRESS``). The answer is a line of JSON
+in a descriptor of its own, for anything may print: what the program's environment lacks, or an error. A host ends with
+its input; says that `WAIT`, then only when the other workers have left.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import secrets
@@ -82,9 +81,9 @@ def _say(answer: TextIO, text: str, cluster: Cluster) -> None:
     print(json.dumps({**json.loads(text), "MXCORE_KV_HOST": cluster.here}), file=answer, flush=True)
 
 
-def _main(what: str, name: str, *numbers: str) -> None:
-    answer = sys.stdout
-    with contextlib.redirect_stdout(sys.stderr):  # Ray has things to say as well
+def _main(descriptor: str, what: str, name: str, *numbers: str) -> None:
+    os.set_inheritable(int(descriptor), False)
+    with open(int(descriptor), "w") as answer:
         try:
             if what == "host":
                 workers, servers, deadline = numbers

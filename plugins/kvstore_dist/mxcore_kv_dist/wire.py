@@ -319,8 +319,8 @@ def connect(address: Sequence[Any], token: bytes, transport: str = "auto", deadl
     try:
         sock = transport == "auto" and _nearby(name, patience) or socket.create_connection((host, port), patience)
         sock.settimeout(None)
-    except OSError as e:
-        raise error(ConnectionError, f"kvstore: no server answers at {host}:{port}: {e}") from None
+    except (OSError, ValueError, OverflowError) as e:  # a name or port that cannot be
+        raise error(ConnectionError, f"kvstore: no server answers at {ascii(host)[1:-1]}:{port}: {e}") from None
     try:
         _prove(sock, token, False, patience)
     except AuthenticationError:

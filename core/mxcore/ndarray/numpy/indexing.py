@@ -15,7 +15,7 @@ from ..._core import dispatch, tables, transfer
 from ..._core.array import Array
 from ..._core.errors import MXNetError, error
 from ..._core.state import state
-from ..._locks import lock_of
+from ..._locks import writing
 from ..._op_functions import mixed_faces
 from ..indexing import code, items_of, one_run, pattern_of, put_recorded, slice_of, write, write_at
 
@@ -93,8 +93,7 @@ def set_item(x: Any, key: Any, value: Any) -> None:
         raise mixed_faces(_NAME, x, value)
     if not isinstance(value, (Array, numbers.Real, np.ndarray, np.bool_)):
         value = _values(x, value)
-    with lock_of(x._st):
-        _set_item(x, key, value)
+    writing(x, _set_item, x, key, value)
 
 
 def _values(x: Any, value: Any) -> Any:

@@ -15,7 +15,7 @@ from ..._core.context import Context
 from ..._core.errors import error
 from ..._core.params import as_dtype
 from ..._core.state import state
-from ..._locks import lock_of
+from ..._locks import writing
 from ..._op_functions import FACES
 from ...np_functions.arguments import in_order
 from ...np_functions.options import refuse
@@ -395,14 +395,14 @@ class ndarray(NDArray):
     __setitem__ = indexing.set_item
 
     def __imatmul__(self, other: Any) -> ndarray:
-        with lock_of(self._st):
-            found = self @ other
-            if found.shape != self.shape:
-                raise error(
-                    ValueError, f"x @= y: a product of shape {found.shape} is not written to shape {self.shape}"
-                )
-            self[...] = found
+        writing(self, self._put_product, other)
         return self
+
+    def _put_product(self, other: Any) -> None:
+        found = self @ other
+        if found.shape != self.shape:
+            raise error(ValueError, f"x @= y: a product of shape {found.shape} is not written to shape {self.shape}")
+        self[...] = found
 
     def slice_assign(self, rhs: NDArray, begin: Any, end: Any, step: Any) -> ndarray:
         """Write `rhs` into a slice of this array; returns this array."""
