@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import os
 import threading
 import time
@@ -391,10 +392,11 @@ _all: weakref.WeakSet[Workers] = weakref.WeakSet()
 
 
 class Clerk:
-    """Does short things one at a time, each as a whole, whoever asks.
+    """Does short things one at a time, each as a whole, whoever asks: no code of the user's comes in their midst.
 
-    In the main thread a signal's handler of the user's may come in the midst of anything, and ask for such a thing,
-    too, or wait for another thread that does: where there are such, a thread of the clerk's has the lock.
+    In the main thread a signal's handler of the user's may come anywhere, and ask for such a thing, too, or wait for
+    another thread that does: where there are such, a thread of the clerk's has the lock. Nor does the garbage collector
+    run meanwhile, whose finalizers may do the same. What a thing drops that may have finalizers it returns.
 
     Parameters
     ----------
@@ -408,8 +410,7 @@ class Clerk:
     """
 
     def __init__(self, name: str) -> None:
-        # The garbage collector may run a finalizer that asks in the midst of a thing of the same thread.
-        self._name, self.lock = name, threading.RLock()
+        self._name, self._lock = name, threading.RLock()
         self._workers: Workers | None = None
 
     def do(self, fn: Callable[..., Any], *args: Any) -> Any:
@@ -424,8 +425,18 @@ class Clerk:
         return job.result()
 
     def _locked(self, fn: Callable[..., Any], *args: Any) -> Any:
-        with Uninterrupted(), self.lock:
-            return fn(*args)
+        with Uninterrupted():
+            stopped = gc.isenabled()
+            gc.disable()  # before the lock is taken: newer Pythons collect at the next call
+            try:
+                with self._lock:
+                    # Another thread that had stopped it may have let it go on. Who finds it on lets it go on again.
+                    stopped |= gc.isenabled()
+                    gc.disable()
+                    return fn(*args)
+            finally:
+                if stopped:
+                    gc.enable()
 
 
 def ending() -> bool:

@@ -217,12 +217,62 @@ def test_a_finalizer_may_push_while_its_thread_does(threaded, monkeypatch):
 
     mx.nd.waitall()
     # A lock of its own: a failure stops nobody else.
-    monkeypatch.setattr(threaded._alone, "lock", Collecting(ThreadedEnginePerDevice()._alone.lock))
+    monkeypatch.setattr(threaded._alone, "_lock", Collecting(ThreadedEnginePerDevice()._alone._lock))
     found = []
     thread = threading.Thread(target=lambda: found.append(work().asnumpy().tolist()), daemon=True)
     thread.start()
     thread.join(20)
     assert found == [[2, 2]] and y.asnumpy().tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("handled", [False, True])
+def test_a_finalizer_may_wait_wherever_garbage_is_collected(threaded, monkeypatch, handled):
+    """Also amid a push: what it waits for ends, for its thread does not keep the worker waiting."""
+    x, y, said = mx.nd.ones((320, 320)), mx.nd.ones((320, 320), ctx=CPU1), []
+    x.wait_to_read()
+
+    class Step:
+        def __init__(self):
+            self.itself, self.loss = self, mx.nd.dot(y, y)
+
+        def __del__(self):
+            if threading.current_thread() is threading.main_thread():  # a worker must not wait
+                said.append(self.loss[0, 0].asscalar())
+
+    before, handler = gc.get_threshold(), signal.getsignal(signal.SIGTERM)
+    stuck = threading.Timer(60, os.abort)  # nothing else ends it
+    stuck.start()
+    try:
+        if handled:
+            signal.signal(signal.SIGTERM, lambda *_: None)
+        for threshold in range(1, 61):
+            gc.set_threshold(threshold)
+            for _ in range(5):
+                Step()
+                mx.nd.dot(x, x).wait_to_read()
+    finally:
+        stuck.cancel()
+        gc.set_threshold(*before)
+        signal.signal(signal.SIGTERM, handler)
+    assert len(said) > 100 and set(said) == {320} and gc.isenabled()
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_whether_garbage_is_collected_stays_as_it_was(threaded, failing, in_threads, on):
+    def push():
+        for _ in range(300):
+            y = mx.nd.full((2,), 1)
+            threaded.push(y.context, lambda: None, [y._st], [y._st])
+            y.wait_to_read()
+
+    before = gc.isenabled()
+    try:
+        (gc.enable if on else gc.disable)()
+        in_threads(push, [()] * 4)
+        mx.nd.waitall()
+        assert gc.isenabled() is on
+    finally:
+        (gc.enable if before else gc.disable)()
 
 
 VALUES = [1, [1, 1], np.ones(2, np.float32), mx.nd.ones((2,)), mx.nd.ones((2,), ctx=CPU1)]

@@ -60,7 +60,7 @@ def test_started_by_others(workers):
 def test_who_starts_the_servers_may_have_many_files_open(workers, monkeypatch):
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     monkeypatch.setenv("MXCORE_KV_DEADLINE", "60")
-    held = "import os, resource\n" f"resource.setrlimit(resource.RLIMIT_NOFILE, ({min(4096, most)}, {most}))\n"
+    held = f"import os, resource\nresource.setrlimit(resource.RLIMIT_NOFILE, ({min(4096, most)}, {most}))\n"
     program = f"{held}files = [os.open('/dev/null', os.O_RDONLY) for _ in range(1200)]\n"
     for job in workers(before=program):
         assert job.wait() == (0, f"{STEPS}False None None\n", "")

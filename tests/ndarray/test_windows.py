@@ -149,6 +149,22 @@ def test_what_is_pending_where_parts_meet_is_waited_for(threaded, slow):
         assert read.asnumpy()[:, 0].tolist() == [2, 2]
 
 
+def test_what_failed_in_a_part_has_failed_where_it_meets_another(threaded):
+    buffer = np.zeros((4, 3), np.float32)
+    early, late = mx.nd.from_dlpack(buffer[:2]), mx.nd.from_dlpack(buffer[2:])
+
+    def fail():
+        raise ValueError("no such value")
+
+    for st in (early._st, late._st):
+        threaded.push(early.context, fail, [], [st])
+        whole = mx.nd.from_dlpack(buffer)
+        with pytest.raises(ValueError, match="no such value"):
+            whole.asnumpy()
+        whole[:] = 3
+        assert early.asnumpy().tolist() == [[3] * 3] * 2
+
+
 def test_threads_add_to_parts_while_others_lay_arrays_over_them(in_threads):
     buffer = np.zeros((64, 3), np.float32)
     parts = [mx.nd.from_dlpack(buffer[i : i + 1]) for i in range(64)]

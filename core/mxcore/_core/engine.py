@@ -152,6 +152,10 @@ class Engine:
         """Hear that a device has begun work that is done at an event."""
         raise NotImplementedError("an engine must define launched()")
 
+    def alone(self, fn: Callable[[], Any]) -> Any:
+        """What a function gives while no task is entered, and none ends."""
+        return fn()
+
     def wait_all(self) -> None:
         """Wait for all work on all contexts; raise the first failure nobody has seen."""
         for ctx in list(self.contexts):
@@ -223,12 +227,18 @@ class ThreadedEnginePerDevice(Engine):
         task.event = event
         self._enter(task, self._land)
 
+    def alone(self, fn: Callable[[], Any]) -> Any:
+        return self._alone.do(fn)
+
     def _enter(self, task: Task, run: Callable[[Task], None]) -> None:
         self._gate.wait(1)  # not longer: what is waited for may need this task
         self._alone.do(self._take, task, run)
 
-    def _take(self, task: Task, run: Callable[[Task], None]) -> None:
-        """Enter a task, and give it to a worker unless it waits for others; what was launched does not wait."""
+    def _take(self, task: Task, run: Callable[[Task], None]) -> Any:
+        """Enter a task, and give it to a worker unless it waits for others; what was launched does not wait.
+
+        Returns what was there before, whose errors keep frames of the user's.
+        """
         lane = self._queue(task.ctx, run)
         before: dict[Task, None] = {}
         for st in task.reads:
@@ -254,23 +264,23 @@ class ThreadedEnginePerDevice(Engine):
         self._open.add(task)
         if task.waiting == 0 or task.event is not None:
             lane.put(task)
+        return before
 
     def _queue(self, ctx: Context, run: Callable[[Task], None] | None = None) -> _Lane:
         """The queue of a worker that runs tasks of a context, or sees those end that were launched."""
         run = run or self._run
         key = ctx, run.__name__
-        with self._alone.lock:
-            if key not in self._queues:
-                q = _Lane()
-                begin(  # where it cannot be started, the next push tries again
-                    threading.Thread(target=self._work, args=(ctx, q, run), name=f"mxcore-{ctx}", daemon=True),
-                    f"the engine's worker of {ctx}",
-                    "use fewer contexts, or MXNET_ENGINE_TYPE=NaiveEngine",
-                )
-                if not self._queues:
-                    at_fork(before=self._before_fork, after_in_parent=lambda: self._gate.set(), first=True)
-                self._queues[key] = q
-            return self._queues[key]
+        if key not in self._queues:
+            q = _Lane()
+            begin(  # where it cannot be started, the next push tries again
+                threading.Thread(target=self._work, args=(ctx, q, run), name=f"mxcore-{ctx}", daemon=True),
+                f"the engine's worker of {ctx}",
+                "use fewer contexts, or MXNET_ENGINE_TYPE=NaiveEngine",
+            )
+            if not self._queues:
+                at_fork(before=self._before_fork, after_in_parent=lambda: self._gate.set(), first=True)
+            self._queues[key] = q
+        return self._queues[key]
 
     def _work(self, ctx: Context, q: _Lane, run: Callable[[Task], None]) -> None:
         _worker.ctx = ctx
@@ -296,7 +306,7 @@ class ThreadedEnginePerDevice(Engine):
             task.event.add_done_callback(lambda future: self._over(task, future))
         elif task.event is not None:
             try:
-                self._queue(task.ctx, self._land).put(task)
+                self._alone.do(self._queue, task.ctx, self._land).put(task)
             except MXNetError:  # no room for a thread: the next one may have it, and this one waits itself
                 self._land(task)
         else:
@@ -320,7 +330,7 @@ class ThreadedEnginePerDevice(Engine):
         task.sources = []
         self._alone.do(self._let_go, task)
 
-    def _let_go(self, task: Task) -> None:
+    def _let_go(self, task: Task) -> Any:
         for st in task.writes:
             # A failed task stays in place: whoever reads the storage learns why it holds nothing.
             if st.write is task and task.error is None:
@@ -331,8 +341,9 @@ class ThreadedEnginePerDevice(Engine):
                 if not st.reads:
                     st.reads = None
         task.reads = task.writes = ()
+        before = self._failed
         if task.error is not None:
-            self._failed = [t for t in self._failed if not t.seen][-99:] + [task]
+            self._failed = [t for t in before if not t.seen][-99:] + [task]
         self._open.discard(task)
         task.done.set()
         dependents, task.dependents = task.dependents, []
@@ -340,6 +351,7 @@ class ThreadedEnginePerDevice(Engine):
             d.waiting -= 1
             if d.waiting == 0:
                 self._queue(d.ctx).put(d)
+        return before
 
     def drain(self, patience: float | None = None) -> None:
         """Wait until all that was pushed before is done, whatever failed, or for so many seconds."""

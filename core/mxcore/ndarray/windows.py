@@ -99,6 +99,7 @@ class _Ref(weakref.ref):  # type: ignore[type-arg]
     """A reference that knows where what it stands for is kept, and is put among those whose thing is gone."""
 
     __slots__ = ("key",)
+    key: int
 
     def __new__(cls, thing: Any, gone: deque[_Ref], key: int) -> _Ref:
         made = super().__new__(cls, thing, gone.append)  # Python code, in which a signal's handler may come, runs late
@@ -181,9 +182,18 @@ def _over(a: np.ndarray[Any, Any], ctx: Context, own: Storage | None = None) -> 
 
 def _join(one: _Buffer, other: _Buffer) -> None:
     """Let two buffers have one engine variable, that of the first."""
-    meeting = _Meeting(one, other)
-    engine.it.push(one.storage.ctx, lambda: None, [], [one.storage, meeting], "windows of one memory meet")
-    meeting.write = None  # an engine that does everything at once notes no tasks
+    meeting, stores = _Meeting(one, other), (one.storage, other.storage)
+
+    def meet() -> bool:
+        """Whether nothing is pending, so that it is done."""
+        idle = not any(st.write or st.reads for st in stores)
+        if idle:
+            meeting.write = None
+        return idle
+
+    if not engine.it.alone(meet):
+        both = [one.storage, meeting]  # read as well: what has failed in one has failed in both
+        engine.it.push(one.storage.ctx, lambda: None, both, both, "windows of one memory meet")
 
 
 def storage_over(data: Any, ctx: Context) -> Storage:
