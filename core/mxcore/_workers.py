@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import contextvars
 import gc
 import os
 import threading
@@ -23,7 +24,7 @@ from typing import Any
 from ._core.errors import MXNetError, error
 from ._interrupts import Uninterrupted, handled
 
-__all__ = ["Clerk", "Job", "Latch", "Promise", "Workers", "begin", "ending", "processors"]
+__all__ = ["Clerk", "Job", "Latch", "Promise", "Workers", "apart", "begin", "ending", "processors"]
 
 #: Seconds after which whoever waits looks by itself.
 _LOOK = 0.05
@@ -188,9 +189,17 @@ class Promise(_Outcome):
                 self._tell()
 
     def _tell(self) -> None:
-        with contextlib.suppress(IndexError):  # two threads may take them
-            while True:
-                self._calls.pop()(self)
+        """Make the calls that nobody else takes meanwhile; what one of them raises is raised behind the others."""
+        while self._calls:
+            try:
+                call = self._calls.pop()
+            except IndexError:
+                return
+            try:
+                call(self)
+            except BaseException:
+                self._tell()
+                raise
 
     def add_done_callback(self, call: Callable[[Promise], Any]) -> None:
         """Let something be called with this object when it has come, or will not; at once, if that is known.
@@ -225,6 +234,40 @@ class Promise(_Outcome):
         return self._error
 
     _failure = exception
+
+
+def apart(fn: Callable[..., Any], *args: Any) -> Any:
+    """What a function gives that must not begin again in its own midst, such as one that imports a package.
+
+    In the main thread a signal's handler of the user's may come anywhere, and ask for the same: where there are such, a
+    thread is started that makes the call, so that locks keep out who asks meanwhile. What is of this thread alone, but
+    for context variables, is not there.
+
+    Parameters
+    ----------
+    fn : callable
+    *args
+        Of the function.
+
+    Examples
+    --------
+    >>> apart(sum, [1, 2])
+    3
+    """
+    if threading.get_ident() != threading.main_thread().ident or ending() or not handled():
+        return fn(*args)
+    promise = Promise()
+
+    def work() -> None:
+        try:
+            promise.set_result(fn(*args))
+        except BaseException as e:
+            promise.set_exception(e)
+
+    context = contextvars.copy_context()
+    thread = threading.Thread(target=context.run, args=(work,), name="mxcore-apart", daemon=True)
+    begin(thread, "a thread beside the main one", "use fewer")
+    return promise.result()
 
 
 _CANCELLED = object()

@@ -41,7 +41,7 @@ from .typing import Array, Call, Operand, Operators
 
 if TYPE_CHECKING:
     from ._interrupts import Uninterrupted
-    from ._workers import Job, Latch, Promise, Workers, begin, processors
+    from ._workers import Job, Latch, Promise, Workers, apart, begin, processors
     from .array_api import ArrayAPINamespace
     from .executor.memory import memory_layout
 
@@ -53,6 +53,7 @@ _LATE = {
     "Promise": "._workers",
     "Uninterrupted": "._interrupts",
     "Workers": "._workers",
+    "apart": "._workers",
     "begin": "._workers",
     "processors": "._workers",
     "memory_layout": ".executor.memory",
@@ -106,6 +107,7 @@ __all__ = [
     "Value",
     "Values",
     "Workers",
+    "apart",
     "at_fork",
     "begin",
     "binary",

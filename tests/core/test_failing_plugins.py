@@ -1,7 +1,9 @@
 """Plugins that fail, in every way thought of: none takes another with it, nor the process, and each says why."""
 
 import gc
+import sys
 import threading
+import types
 import warnings
 import weakref
 
@@ -1159,3 +1161,41 @@ def test_dtypes_that_are_computed_when_they_are_asked_for(plug):
     plug("late_dtypes_plugin", mxcore_devices=[cls()])
     with pytest.raises(MXNetError, match=r"late_dtypes.*a collection of numpy.dtype is needed"):
         mx.nd.ones(2, ctx=mx.Context("late_dtypes")) + 1
+
+
+def with_entries(*entries):
+    kernels = KernelSet("cpu")
+    kernels.entries.extend(entries)
+    return kernels
+
+
+def with_a_priority(priority):
+    kernels = KernelSet("cpu")
+    kernels.kernel("relu")(lambda k, p, x: x)
+    kernels.entries[0].priority = priority
+    return kernels
+
+
+class NotTelling(KernelSet):
+    entries = property(lambda self: 1 / 0, lambda self, value: None)
+
+
+@pytest.mark.parametrize(
+    "kernels, says",
+    [
+        (lambda: with_entries(len), "<built-in function len> is no kernel"),
+        (lambda: with_entries(None), "None is no kernel"),
+        (lambda: with_a_priority("high"), "its priority must be a number, not 'high'"),
+        (lambda: NotTelling("cpu"), "their set does not tell them: ZeroDivisionError"),
+    ],
+)
+def test_odd_sets_of_kernels(plug, kernels, says, monkeypatch):
+    """The device goes on, whether the set is given or is to be imported."""
+    x = mx.nd.array([-1, 2])
+    with pytest.raises(MXNetError, match=f"kernels of odd_set for device 'cpu': .*{says}"):
+        plug("odd_set", mxcore_kernels={"cpu": kernels()})
+    monkeypatch.setitem(sys.modules, "odd_kernels", types.SimpleNamespace(cpu=kernels()))
+    plug("late_set", mxcore_kernels={"cpu": "odd_kernels:cpu"})
+    with pytest.warns(UserWarning, match=f"kernels of late_set for device 'cpu': .*{says}.*reference bodies are used"):
+        assert mx.nd.relu(x).asnumpy().tolist() == [0, 2]
+    assert (x + 1).asnumpy().tolist() == [0, 3]

@@ -13,7 +13,7 @@ import pytest
 
 import mxcore as mx
 from mxcore import _workers
-from mxcore._workers import Job, Latch, Workers
+from mxcore._workers import Job, Latch, Promise, Workers, apart
 
 
 def test_a_latch_lets_all_go_once_it_is_set():
@@ -317,3 +317,37 @@ threading.Timer(0.3, gate.set).start()
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=50)
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "42\n")
+
+
+@pytest.mark.parametrize("kind", [IndexError, ValueError])
+def test_a_call_that_raises_takes_no_other_with_it(kind):
+    called, promise = [], Promise()
+
+    def bad(_):
+        raise kind("mine")
+
+    for call in (called.append, bad, called.append, bad, called.append):
+        promise.add_done_callback(call)
+    with pytest.raises(kind, match="mine"):
+        promise.set_result(1)
+    assert called == [promise] * 3 and promise.result() == 1
+
+
+def test_a_handler_waits_for_what_is_done_apart():
+    """It asks for the same in the midst of it: both are done as a whole, one behind the other."""
+    lock, steps = threading.RLock(), []
+
+    def twice(who):
+        with lock:
+            steps.append(who)
+            if who == "main":
+                signal.raise_signal(signal.SIGUSR1)
+                time.sleep(0.2)  # meanwhile the handler runs
+            steps.append(who)
+
+    before = signal.signal(signal.SIGUSR1, lambda *_: apart(twice, "handler"))
+    try:
+        apart(twice, "main")
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert steps == ["main", "main", "handler", "handler"]

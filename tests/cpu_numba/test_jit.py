@@ -332,3 +332,37 @@ def test_product_without_blas(monkeypatch):
 def test_availability():
     assert jit.available() and jit.reason() is None
     assert elementwise.UNARY["relu"].workers(1) == 1
+
+
+AMID_IMPORTS = """
+import signal, sys, time
+import mxcore as mx
+
+x, said, left = mx.nd.ones((300, 300)), [], int(sys.argv[1])
+
+def compute(*_):
+    said.append(mx.nd.dot(x, x)[0, 0].asscalar())
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        global left
+        if name.partition(".")[0] in ("llvmlite", "numba"):
+            left -= 1
+            if left == 0:
+                signal.raise_signal(signal.SIGALRM)
+                time.sleep(0.2)  # the handler runs in the main thread, wherever this is
+
+signal.signal(signal.SIGALRM, compute)
+sys.meta_path.insert(0, Finder())
+for _ in range(3):
+    compute()
+print(left <= 0, said == [300.0] * (3 + (left <= 0)))
+"""
+
+
+@pytest.mark.parametrize("place", [1, 2, 5, 9, 14])
+def test_a_handler_may_compute_amid_what_is_made_ready_once(place):
+    done = subprocess.run(
+        [sys.executable, "-c", AMID_IMPORTS, str(place)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "True True\n"), done.stderr

@@ -243,8 +243,19 @@ class KernelTable:
                 TypeError, f"hook mxcore_kernels of {owner}: {value!r} is neither a KernelSet nor 'module:attr'"
             )
         else:
+            whose = f"kernels of {owner} for device '{device}'"
+            try:
+                found = [*value.entries]
+            except Exception as e:
+                raise error(TypeError, f"{whose}: their set does not tell them: {in_a_line(e)}") from e
+            for k in found:
+                if not isinstance(k, Kernel) or not isinstance(k.priority, (int, float)):
+                    told = (
+                        f"its priority must be a number, not {k.priority!r}" if isinstance(k, Kernel) else "use @kernel"
+                    )
+                    raise error(TypeError, f"{whose}: {k!r} is no kernel: {told}")
             table = self.sets.setdefault(device, {})
-            for k in map(copy, value.entries):  # two plugins may bring one set, and one of them go
+            for k in map(copy, found):  # two plugins may bring one set, and one of them go
                 k.owner = owner
                 table.setdefault(k.op, []).append(k)
         self.fresh.setdefault(device, False)

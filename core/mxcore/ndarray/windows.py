@@ -107,7 +107,7 @@ class _Ref(weakref.ref):  # type: ignore[type-arg]
         return made
 
     def __init__(self, thing: Any, gone: deque[_Ref], key: int) -> None:
-        super().__init__(thing, gone.append)
+        super().__init__(thing, gone.append)  # type: ignore[call-arg]
 
 
 _alone = Clerk("mxcore-windows")

@@ -106,8 +106,10 @@ def loads(data: Any, home: str) -> tuple[dict[Any, Any], Optimizer | None]:
 def _read(data: bytes, home: str) -> tuple[dict[Any, Any], Optimizer | None]:
     found = read(data, lambda module, name: _found(module, name, home), _build)
     states, optimizer = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
-    if not isinstance(states, dict) or not isinstance(optimizer, (Optimizer, type(None))):
+    if not isinstance(states, dict):
         raise error(TypeError, f"they must be a dictionary, not a {type(states).__name__}")
+    if not isinstance(optimizer, (Optimizer, type(None))):
+        raise error(TypeError, f"an optimizer must stand beside the states, not a {type(optimizer).__name__}")
     _check_depth(states)
     if optimizer is not None:
         check(optimizer)

@@ -16,12 +16,12 @@ where the cache cannot be written, and in a forked child, there is a wait, as ev
 from __future__ import annotations
 
 import ast
+import contextvars
 import functools
 import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -43,11 +43,7 @@ class NotCompiled(Exception):
     """Code that is not in the cache, and that nobody waits for."""
 
 
-class _Local(threading.local):
-    trying = False
-
-
-_local = _Local()
+_trying = contextvars.ContextVar("mxcore_trying", default=False)
 _forked = False
 _lock = fork_safe_lock()
 _helper: subprocess.Popen[bytes] | None = None
@@ -73,11 +69,11 @@ def enabled() -> bool:
 @contextmanager
 def trying() -> Iterator[None]:
     """Inside, code that would have to be compiled raises :class:`NotCompiled`."""
-    before, _local.trying = _local.trying, True
+    before = _trying.set(True)
     try:
         yield
     finally:
-        _local.trying = before
+        _trying.reset(before)
 
 
 def require() -> None:
@@ -88,7 +84,7 @@ def require() -> None:
     NotCompiled
         Inside :func:`trying`.
     """
-    if _local.trying:
+    if _trying.get():
         raise NotCompiled
 
 

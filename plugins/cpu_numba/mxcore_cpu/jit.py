@@ -35,6 +35,7 @@ import numpy as np
 
 from . import background, blas, cache, native, threads
 from .loading import available, numba, reason
+from .locks import once
 from .native import driver, shipped
 from .native.arguments import normal, signature, usable
 from .native.kernels import kernel_module
@@ -261,6 +262,7 @@ def _drive(part: Any, frame: Any, parts: Any, n: Any) -> None:
 
 
 @functools.cache
+@once
 def driver_address() -> int:
     """Return the address of a driver, compiled once and for all kernels: our own, or :func:`_drive`."""
     if driver.usable():
@@ -352,13 +354,15 @@ class Kernel:
 
     def _code(self, words: tuple[str, ...]) -> Any:
         """The code for a signature, from the cache or compiled; None where only Numba can run it."""
-        if words in self._codes:
-            return self._codes[words]
-        with threads.setup:
-            if words not in self._codes:
-                address = self._object(words)
-                self._codes[words] = None if address is None else native.function(address, native.FAST)
+        if words not in self._codes:
+            self._make(words)
         return self._codes[words]
+
+    @once
+    def _make(self, words: tuple[str, ...]) -> None:
+        if words not in self._codes:
+            address = self._object(words)
+            self._codes[words] = None if address is None else native.function(address, native.FAST)
 
     def _object(self, words: tuple[str, ...]) -> int | None:
         f, stamp = self.function, cache.source_stamp(self.function, sorted(self.fastmath))
@@ -381,20 +385,20 @@ class Kernel:
             found = native.kept([*parts, stamp], "mxcore_kernel", make, quick=brought is not None)
         return None if found is None else native.load(found)
 
+    @once
     def _compile(self) -> Any:
         """Numba's own dispatcher, for arguments that have no word."""
         background.require()
-        with threads.setup:
-            if self._dispatcher is None:
-                f, stamp = self.function, cache.source_stamp(self.function, sorted(self.fastmath))
-                body = helper(f, fastmath=self.fastmath, inline=False)
-                # Numba names cache files by function, file and line: the launcher takes them from the kernel.
-                code = _launch_code(f.__code__.co_argcount - 2).replace(
-                    co_filename=f.__code__.co_filename, co_firstlineno=f.__code__.co_firstlineno
-                )
-                launch = types.FunctionType(code, {"split": _split, "body": body}, f.__name__)
-                launch.__qualname__, launch.__module__ = f.__qualname__, f.__module__
-                self._dispatcher = cache.attach(njit(_named(launch, stamp)), stamp)
+        if self._dispatcher is None:
+            f, stamp = self.function, cache.source_stamp(self.function, sorted(self.fastmath))
+            body = helper(f, fastmath=self.fastmath, inline=False)
+            # Numba names cache files by function, file and line: the launcher takes them from the kernel.
+            code = _launch_code(f.__code__.co_argcount - 2).replace(
+                co_filename=f.__code__.co_filename, co_firstlineno=f.__code__.co_firstlineno
+            )
+            launch = types.FunctionType(code, {"split": _split, "body": body}, f.__name__)
+            launch.__qualname__, launch.__module__ = f.__qualname__, f.__module__
+            self._dispatcher = cache.attach(njit(_named(launch, stamp)), stamp)
         return self._dispatcher
 
 

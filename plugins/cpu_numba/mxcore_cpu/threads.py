@@ -21,7 +21,7 @@ from pathlib import Path
 from mxcore.plugin import at_fork, hold_at_fork
 
 from . import blas, loading, waiting
-from .locks import setup
+from .locks import once, setup
 
 __all__ = ["available_cores", "count", "limit", "maximum", "parallel", "patient", "setup", "share"]
 
@@ -211,6 +211,7 @@ def patient() -> Iterator[None]:
                 os.environ.pop("GOMP_SPINCOUNT", None)
 
 
+@once
 def _launch() -> None:
     """Load the threads that compute, our driver's or Numba's, once a process."""
     global _launched

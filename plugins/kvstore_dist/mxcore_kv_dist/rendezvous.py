@@ -82,7 +82,7 @@ class _Sidecar:
         self._deadline = deadline
         with Uninterrupted():
             read, write = os.pipe()
-            self._said = open(read)
+            self._said = os.fdopen(read)
             with open(write, "wb"):
                 self._process = subprocess.Popen(
                     [sys.executable, "-m", sidecar.__name__, str(write), *args],

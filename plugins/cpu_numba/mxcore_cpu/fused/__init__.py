@@ -12,7 +12,7 @@ from mxcore.plugin import Fused, fork_safe_lock
 
 from .. import background
 from ..loading import compiles
-from ..locks import setup
+from ..locks import once
 from ..native import Object, kept, load, optimise, parsed
 from .bound import Code, Compiled
 from .emit import write_chain
@@ -29,6 +29,7 @@ _compiled: OrderedDict[Any, Compiled | None] = OrderedDict()
 _LIMIT = 512
 
 
+@once
 def compile_chain(chain: Fused) -> Compiled | None:
     """The code of a :class:`mxcore.plugin.Fused`, or None if it cannot be compiled.
 
@@ -85,6 +86,7 @@ def _has_halves() -> bool:
     return bool(llvm.get_host_cpu_features().get("f16c", known))
 
 
+@once
 def _code(chain: Fused) -> Code:
     with _lock:
         code = _codes.get(chain.key)
@@ -103,6 +105,5 @@ def _build(chain: Fused) -> Code:
 
 
 def _compile(chain: Fused, name: str) -> Object:
-    with setup:
-        module, called = write_chain(chain, name)
-        return optimise(parsed(module, *(bitcode(fn, types) for fn, types in called)), name)
+    module, called = write_chain(chain, name)
+    return optimise(parsed(module, *(bitcode(fn, types) for fn, types in called)), name)

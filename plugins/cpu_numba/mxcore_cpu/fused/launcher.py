@@ -10,6 +10,7 @@ import functools
 import math
 from typing import Any
 
+from ..locks import once
 from ..native import FAST, function, kept, load, optimise, parsed
 from ..native.writing import counting, word
 from .emit import DRIVER, FINISH, RECORD, partial
@@ -103,6 +104,7 @@ def _write(name: str) -> Any:
 
 
 @functools.cache
+@once
 def _address() -> int:
     found = kept([], "mxcore_launch", lambda name: optimise(parsed(_write(name)), name, 2))
     assert found is not None

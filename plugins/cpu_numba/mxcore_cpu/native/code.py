@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..loading import numba
-from ..locks import setup
+from ..locks import once
 
 __all__ = ["Object", "identity", "load", "machine", "optimise", "parsed"]
 
@@ -39,19 +39,19 @@ class Object(NamedTuple):
 
 
 @functools.cache
+@once
 def binding() -> Any:
     """llvmlite, ready for this machine."""
-    with setup:
-        import llvmlite.binding as llvm
+    import llvmlite.binding as llvm
 
-        with contextlib.suppress(RuntimeError):  # newer ones do it themselves, and say so
-            llvm.initialize()
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        # What code asks for that is no function of the process.
-        for kind in (np.ndarray, np.int64, np.float64, np.float32):
-            llvm.add_symbol(f"mxcore_type_{kind.__name__}", id(kind))
-        return llvm
+    with contextlib.suppress(RuntimeError):  # newer ones do it themselves, and say so
+        llvm.initialize()
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    # What code asks for that is no function of the process.
+    for kind in (np.ndarray, np.int64, np.float64, np.float32):
+        llvm.add_symbol(f"mxcore_type_{kind.__name__}", id(kind))
+    return llvm
 
 
 @functools.cache
@@ -135,18 +135,18 @@ def _bring_numbas_functions() -> None:
 _loaded: dict[str, int] = {}
 
 
+@once
 def load(found: Object) -> int | None:
     """The address of the entry; None where this process lacks what the code asks for."""
-    with setup:
-        if found.entry in _loaded:
-            return _loaded[found.entry]
-        llvm, engine = binding(), _engine()  # which shows it the functions of this process
+    if found.entry in _loaded:
+        return _loaded[found.entry]
+    llvm, engine = binding(), _engine()  # which shows it the functions of this process
+    if any(llvm.address_of_symbol(n) is None for n in found.needs):
+        _bring_numbas_functions()
         if any(llvm.address_of_symbol(n) is None for n in found.needs):
-            _bring_numbas_functions()
-            if any(llvm.address_of_symbol(n) is None for n in found.needs):
-                return None
-        engine.add_object_file(llvm.ObjectFileRef.from_data(found.code))
-        engine.finalize_object()
-        address: int = engine.get_function_address(found.entry)
-        _loaded[found.entry] = address
-        return address
+            return None
+    engine.add_object_file(llvm.ObjectFileRef.from_data(found.code))
+    engine.finalize_object()
+    address: int = engine.get_function_address(found.entry)
+    _loaded[found.entry] = address
+    return address

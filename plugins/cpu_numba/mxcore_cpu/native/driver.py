@@ -11,6 +11,7 @@ import os
 import sys
 from typing import Any
 
+from ..locks import once
 from .code import binding, load, optimise, parsed
 from .kept import kept
 from .writing import counting
@@ -19,6 +20,7 @@ __all__ = ["driver", "usable"]
 
 
 @functools.cache
+@once
 def usable() -> bool:
     """Whether there is such a pool, and nobody has asked Numba for another one."""
     if sys.platform != "linux" or any(name.startswith("NUMBA_THREADING_LAYER") for name in os.environ):
