@@ -1185,7 +1185,7 @@ class NotTelling(KernelSet):
     [
         (lambda: with_entries(len), "<built-in function len> is no kernel"),
         (lambda: with_entries(None), "None is no kernel"),
-        (lambda: with_a_priority("high"), "its priority must be a number, not 'high'"),
+        (lambda: with_a_priority("high"), "is no kernel, or its priority no number"),
         (lambda: NotTelling("cpu"), "their set does not tell them: ZeroDivisionError"),
     ],
 )

@@ -398,11 +398,8 @@ def _in_child() -> None:
     old, engine.it = engine.it, NaiveEngine()
     rng.lock = threading.RLock()  # its owner may not exist here
     for task in getattr(old, "_open", ()):
-        task.error, task.done = (
-            error(RuntimeError, f"{task.name}: another thread pushed it while this process was forked"),
-            Latch(),
-        )
-        task.done.set()
+        task.error = error(RuntimeError, f"{task.name}: another thread pushed it while this process was forked")
+        task.done = Latch(True)
 
 
 at_fork(after_in_child=_in_child)

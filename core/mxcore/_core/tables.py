@@ -250,10 +250,7 @@ class KernelTable:
                 raise error(TypeError, f"{whose}: their set does not tell them: {in_a_line(e)}") from e
             for k in found:
                 if not isinstance(k, Kernel) or not isinstance(k.priority, (int, float)):
-                    told = (
-                        f"its priority must be a number, not {k.priority!r}" if isinstance(k, Kernel) else "use @kernel"
-                    )
-                    raise error(TypeError, f"{whose}: {k!r} is no kernel: {told}")
+                    raise error(TypeError, f"{whose}: {k!r} is no kernel, or its priority no number: use @kernel")
             table = self.sets.setdefault(device, {})
             for k in map(copy, found):  # two plugins may bring one set, and one of them go
                 k.owner = owner
