@@ -12,6 +12,7 @@ import atexit
 import contextlib
 import contextvars
 import gc
+import operator
 import os
 import threading
 import time
@@ -24,7 +25,7 @@ from typing import Any
 from ._core.errors import MXNetError, error
 from ._interrupts import Uninterrupted, handled
 
-__all__ = ["Clerk", "Job", "Latch", "Promise", "Workers", "apart", "begin", "ending", "processors"]
+__all__ = ["Clerk", "Job", "Latch", "Promise", "Uncollected", "Workers", "apart", "begin", "ending", "processors"]
 
 #: Seconds after which whoever waits looks by itself.
 _LOOK = 0.05
@@ -434,6 +435,36 @@ _end_begun = False
 _all: weakref.WeakSet[Workers] = weakref.WeakSet()
 
 
+#: Calls what it is given, without code of Python's.
+_call: Callable[..., Any] = getattr(operator, "call", type(gc.disable).__call__)
+
+
+class Uncollected:
+    """A region in which the garbage collector does not run, nor any finalizer that it would call; for what is short.
+
+    Examples
+    --------
+    >>> import gc
+    >>> with Uncollected():
+    ...     gc.isenabled()
+    False
+    """
+
+    def __enter__(self) -> Uncollected:
+        self._paused = False
+        self.again()
+        return self
+
+    def again(self) -> None:
+        """Stop it once more: another thread that was in such a region, too, may have let it go on."""
+        ran, _ = map(_call, (gc.isenabled, gc.disable))  # in one step: one thread alone finds it running
+        self._paused |= ran
+
+    def __exit__(self, *exc: object) -> None:
+        if self._paused:
+            gc.enable()
+
+
 class Clerk:
     """Does short things one at a time, each as a whole, whoever asks: no code of the user's comes in their midst.
 
@@ -468,18 +499,10 @@ class Clerk:
         return job.result()
 
     def _locked(self, fn: Callable[..., Any], *args: Any) -> Any:
-        with Uninterrupted():
-            stopped = gc.isenabled()
-            gc.disable()  # before the lock is taken: newer Pythons collect at the next call
-            try:
-                with self._lock:
-                    # Another thread that had stopped it may have let it go on. Who finds it on lets it go on again.
-                    stopped |= gc.isenabled()
-                    gc.disable()
-                    return fn(*args)
-            finally:
-                if stopped:
-                    gc.enable()
+        # It stops before the lock is taken: newer Pythons collect at the next call.
+        with Uninterrupted(), Uncollected() as region, self._lock:
+            region.again()
+            return fn(*args)
 
 
 def ending() -> bool:

@@ -41,7 +41,7 @@ from .typing import Array, Call, Operand, Operators
 
 if TYPE_CHECKING:
     from ._interrupts import Uninterrupted
-    from ._workers import Job, Latch, Promise, Workers, apart, begin, processors
+    from ._workers import Job, Latch, Promise, Uncollected, Workers, apart, begin, processors
     from .array_api import ArrayAPINamespace
     from .executor.memory import memory_layout
 
@@ -51,6 +51,7 @@ _LATE = {
     "Job": "._workers",
     "Latch": "._workers",
     "Promise": "._workers",
+    "Uncollected": "._workers",
     "Uninterrupted": "._interrupts",
     "Workers": "._workers",
     "apart": "._workers",
@@ -103,6 +104,7 @@ __all__ = [
     "Shape",
     "Spec",
     "Str",
+    "Uncollected",
     "Uninterrupted",
     "Value",
     "Values",

@@ -131,6 +131,8 @@ class Engine:
 
     def __init__(self) -> None:
         self.contexts: set[Context] = set()
+        #: Gives what a function gives, while no task is entered and none ends.
+        self.alone: Callable[..., Any] = lambda fn, *args: fn(*args)
 
     def note(self, ctx: Context) -> None:
         """Hear that a context has begun to compute."""
@@ -151,10 +153,6 @@ class Engine:
     ) -> None:
         """Hear that a device has begun work that is done at an event."""
         raise NotImplementedError("an engine must define launched()")
-
-    def alone(self, fn: Callable[[], Any]) -> Any:
-        """What a function gives while no task is entered, and none ends."""
-        return fn()
 
     def wait_all(self) -> None:
         """Wait for all work on all contexts; raise the first failure nobody has seen."""
@@ -195,7 +193,7 @@ class ThreadedEnginePerDevice(Engine):
 
     def __init__(self) -> None:
         super().__init__()
-        self._alone = Clerk("mxcore-clerk")
+        self.alone = Clerk("mxcore-clerk").do
         self._queues: dict[Any, _Lane] = {}
         self._open: weakref.WeakSet[Task] | set[Task] = set()
         self._failed: list[Task] = []
@@ -227,12 +225,9 @@ class ThreadedEnginePerDevice(Engine):
         task.event = event
         self._enter(task, self._land)
 
-    def alone(self, fn: Callable[[], Any]) -> Any:
-        return self._alone.do(fn)
-
     def _enter(self, task: Task, run: Callable[[Task], None]) -> None:
         self._gate.wait(1)  # not longer: what is waited for may need this task
-        self._alone.do(self._take, task, run)
+        self.alone(self._take, task, run)
 
     def _take(self, task: Task, run: Callable[[Task], None]) -> Any:
         """Enter a task, and give it to a worker unless it waits for others; what was launched does not wait.
@@ -306,7 +301,7 @@ class ThreadedEnginePerDevice(Engine):
             task.event.add_done_callback(lambda future: self._over(task, future))
         elif task.event is not None:
             try:
-                self._alone.do(self._queue, task.ctx, self._land).put(task)
+                self.alone(self._queue, task.ctx, self._land).put(task)
             except MXNetError:  # no room for a thread: the next one may have it, and this one waits itself
                 self._land(task)
         else:
@@ -328,7 +323,7 @@ class ThreadedEnginePerDevice(Engine):
     def _done(self, task: Task) -> None:
         """Let go what waits for a task; what it failed to write stays as it is."""
         task.sources = []
-        self._alone.do(self._let_go, task)
+        self.alone(self._let_go, task)
 
     def _let_go(self, task: Task) -> Any:
         for st in task.writes:
@@ -367,7 +362,7 @@ class ThreadedEnginePerDevice(Engine):
     def wait_all(self) -> None:
         self.drain()
         super().wait_all()
-        if bad := self._alone.do(self._take_failures):
+        if bad := self.alone(self._take_failures):
             bad[0].seen = True
             assert bad[0].error is not None
             raise bad[0].error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 import importlib.metadata
 import importlib.util
 import os
@@ -12,6 +11,8 @@ import sys
 import types
 
 import numpy as np
+
+from mxcore.plugin import Uncollected
 
 from . import locks
 
@@ -41,10 +42,10 @@ _PACKAGES = ("numba", "llvmlite")
 def _load() -> types.ModuleType | None:
     """Import and configure Numba once; on failure remember why."""
     global _reason
-    before, collects = {*sys.modules}, gc.isenabled()
-    gc.disable()  # a finalizer that computes would find half of it
+    before = {*sys.modules}
     try:
-        import numba
+        with Uncollected():  # a finalizer that computes would find half of it
+            import numba
     except Exception as e:  # Numba raises more than ImportError, e.g. for a NumPy it does not know
         # Half of it would be found by who imports it next, such as for want of memory that is there by then.
         for name in {*sys.modules} - before:
@@ -52,9 +53,6 @@ def _load() -> types.ModuleType | None:
                 sys.modules.pop(name, None)
         _reason = f"numba cannot be imported: {type(e).__name__}: {e}"
         return None
-    finally:
-        if collects:
-            gc.enable()
     if numba.config.DISABLE_JIT:
         _reason = "NUMBA_DISABLE_JIT is set"
         return None
