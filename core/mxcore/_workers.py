@@ -23,6 +23,8 @@ from queue import SimpleQueue
 from typing import Any
 
 from ._core.errors import MXNetError, error
+from ._forks import at_fork
+from ._importing import importing
 from ._interrupts import Uninterrupted, handled
 
 __all__ = ["Clerk", "Job", "Latch", "Promise", "Uncollected", "Workers", "apart", "begin", "ending", "processors"]
@@ -242,7 +244,8 @@ def apart(fn: Callable[..., Any], *args: Any) -> Any:
 
     In the main thread a signal's handler of the user's may come anywhere, and ask for the same: where there are such, a
     thread is started that makes the call, so that locks keep out who asks meanwhile. What is of this thread alone, but
-    for context variables, is not there.
+    for context variables, is not there. Amid an import the call is made here: the other thread might ask for the same
+    module.
 
     Parameters
     ----------
@@ -255,7 +258,7 @@ def apart(fn: Callable[..., Any], *args: Any) -> Any:
     >>> apart(sum, [1, 2])
     3
     """
-    if threading.get_ident() != threading.main_thread().ident or ending() or not handled():
+    if threading.get_ident() != threading.main_thread().ident or not handled() or importing():
         return fn(*args)
     promise = Promise()
 
@@ -267,7 +270,10 @@ def apart(fn: Callable[..., Any], *args: Any) -> Any:
 
     context = contextvars.copy_context()
     thread = threading.Thread(target=context.run, args=(work,), name="mxcore-apart", daemon=True)
-    begin(thread, "a thread beside the main one", "use fewer")
+    try:
+        begin(thread, "a thread beside the main one", "use fewer")
+    except MXNetError:  # no room for one, or the process ends
+        return fn(*args)
     return promise.result()
 
 
@@ -437,10 +443,25 @@ _all: weakref.WeakSet[Workers] = weakref.WeakSet()
 
 #: Calls what it is given, without code of Python's.
 _call: Callable[..., Any] = getattr(operator, "call", type(gc.disable).__call__)
+#: What regions have found on, and will let go on.
+_stopped: dict[int, list[bool]] = {}
+
+
+def _go_on() -> None:
+    """Let the collector go on in a child, if another thread's region had stopped it: it would do so nowhere."""
+    stopped = any(map(any, _stopped.values()))
+    _stopped.clear()
+    if stopped:
+        gc.enable()
+
+
+at_fork(after_in_child=_go_on)
 
 
 class Uncollected:
     """A region in which the garbage collector does not run, nor any finalizer that it would call; for what is short.
+
+    A thread that stops the collector itself meanwhile stops it for the time of the region only.
 
     Examples
     --------
@@ -451,18 +472,20 @@ class Uncollected:
     """
 
     def __enter__(self) -> Uncollected:
-        self._paused = False
-        self.again()
+        found = self._found = _stopped[id(self)] = []
+        # Each stops it in one step of the interpreter: of all threads that do, one alone finds it on.
+        first, self._again = (filter(None, map(_call, (gc.isenabled, gc.disable))) for _ in range(2))
+        found.extend(first)
         return self
 
     def again(self) -> None:
-        """Stop it once more: another thread that was in such a region, too, may have let it go on."""
-        ran, _ = map(_call, (gc.isenabled, gc.disable))  # in one step: one thread alone finds it running
-        self._paused |= ran
+        """Stop it once more, once: another thread that was in such a region, too, may have let it go on."""
+        self._found.extend(self._again)
 
     def __exit__(self, *exc: object) -> None:
-        if self._paused:
+        if self._found:
             gc.enable()
+        _stopped.pop(id(self), None)
 
 
 class Clerk:
@@ -484,7 +507,7 @@ class Clerk:
     """
 
     def __init__(self, name: str) -> None:
-        self._name, self._lock = name, threading.RLock()
+        self._name, self.lock = name, threading.RLock()
         self._workers: Workers | None = None
 
     def do(self, fn: Callable[..., Any], *args: Any) -> Any:
@@ -493,14 +516,17 @@ class Clerk:
             return self._locked(fn, *args)
         workers = self._workers
         if workers is None or workers.pid != os.getpid():
-            workers = self._workers = Workers(1, self._name)
+            try:
+                workers = self._workers = Workers(1, self._name)
+            except MXNetError:  # no room for a thread, or the process ends
+                return self._locked(fn, *args)
         job = Job(lambda: self._locked(fn, *args))
         workers.put(job)
         return job.result()
 
     def _locked(self, fn: Callable[..., Any], *args: Any) -> Any:
         # It stops before the lock is taken: newer Pythons collect at the next call.
-        with Uninterrupted(), Uncollected() as region, self._lock:
+        with Uninterrupted(), Uncollected() as region, self.lock:
             region.again()
             return fn(*args)
 

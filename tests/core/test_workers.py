@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import os
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 import mxcore as mx
 from mxcore import _workers
-from mxcore._workers import Job, Latch, Promise, Workers, apart
+from mxcore._workers import Job, Latch, Promise, Uncollected, Workers, apart
 
 
 def test_a_latch_lets_all_go_once_it_is_set():
@@ -351,3 +352,26 @@ def test_a_handler_waits_for_what_is_done_apart():
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert steps == ["main", "main", "handler", "handler"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a system that forks")
+def test_the_collector_goes_on_in_a_child_that_another_thread_had_stopped_it_for():
+    inside, leave = threading.Event(), threading.Event()
+
+    def stay():
+        with Uncollected():
+            inside.set()
+            leave.wait()
+
+    thread = threading.Thread(target=stay)
+    thread.start()
+    try:
+        inside.wait()
+        assert not gc.isenabled()
+        if (child := os.fork()) == 0:
+            os._exit(0 if gc.isenabled() else 1)
+        assert os.waitpid(child, 0)[1] == 0 and not gc.isenabled()
+    finally:
+        leave.set()
+        thread.join()
+    assert gc.isenabled()

@@ -366,3 +366,38 @@ def test_a_handler_may_compute_amid_what_is_made_ready_once(place):
         [sys.executable, "-c", AMID_IMPORTS, str(place)], capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.returncode, done.stdout) == (0, "True True\n"), done.stderr
+
+
+AMID_CTRL_C = """
+import signal, sys
+import mxcore as mx
+
+x, left = mx.nd.ones((300, 300)), int(sys.argv[1])
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        global left
+        if name.partition(".")[0] in ("llvmlite", "numba"):
+            left -= 1
+            if left == 0:
+                signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+try:
+    mx.nd.dot(x, x).wait_to_read()
+    if left <= 0:
+        print("was not told of Ctrl-C")
+except KeyboardInterrupt:
+    pass
+print([float(mx.nd.dot(x, x)[0, 0].asscalar()) for _ in range(2)], left <= 0)
+from mxcore_cpu import loading
+print(loading.reason())
+"""
+
+
+@pytest.mark.parametrize("place", [1, 2, 5, 9, 14])
+def test_ctrl_c_amid_what_is_made_ready_once_breaks_nothing(place):
+    done = subprocess.run(
+        [sys.executable, "-c", AMID_CTRL_C, str(place)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "[300.0, 300.0] True\nNone\n"), done.stderr

@@ -1,9 +1,13 @@
 """Arrays over one buffer of somebody else's wait for what is pending in it, whichever of them it is of."""
 
 import gc
+import os
+import signal
 import threading
 import time
 import types
+import weakref
+from collections import deque
 
 import numpy as np
 import pytest
@@ -288,13 +292,59 @@ def test_a_handler_lays_arrays_over_the_buffer_amid_another(handled_anywhere):
 
 
 def test_ctrl_c_amid_windows_leaves_buffers_in_order(interrupted):
-    files = ("ndarray/windows.py", "mxcore/_workers.py")
-    kept = []
+    files = ("ndarray/windows.py",)
+    buffers = [np.zeros((4, 3), np.float32) for _ in range(4)]
+    kept = deque(maxlen=3)
 
     def work():
-        kept.append(laid_over(np.zeros((4, 3), np.float32)))
+        kept.append(laid_over(buffers[len(kept)]))
 
     for n in range(1, interrupted(0, files, work)):
         interrupted(n, files, work)
         assert in_order()
         work()
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_a_finalizer_lays_an_array_over_memory_whose_last_one_goes_with_it(first):
+    """The collector drops all references before it calls what they call."""
+    buffer, made = np.zeros(64, np.float32), []
+
+    class Node:
+        pass
+
+    node = Node()
+    node.itself = node
+    if first:
+        weakref.finalize(node, lambda: made.append(mx.nd.from_dlpack(buffer)))
+    node.array = mx.nd.from_dlpack(buffer)
+    if not first:
+        weakref.finalize(node, lambda: made.append(mx.nd.from_dlpack(buffer)))
+    del node
+    gc.collect()
+    made[0][:] = 3
+    assert buffer[0] == 3 and in_order()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a system that forks")
+def test_a_child_lays_arrays_over_memory_while_threads_of_its_parent_did():
+    stop = threading.Event()
+
+    def make():
+        while not stop.is_set():
+            laid_over(np.zeros((4, 3), np.float32))
+
+    threads = [threading.Thread(target=make, daemon=True) for _ in range(2)]
+    for t in threads:
+        t.start()
+    try:
+        for _ in range(20):
+            if (child := os.fork()) == 0:
+                signal.alarm(20)  # ends it where it hangs
+                laid_over(np.zeros((4, 3), np.float32))
+                os._exit(0 if in_order() and gc.isenabled() else 1)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        stop.set()
+        for t in threads:
+            t.join()

@@ -14,6 +14,7 @@ import numpy as np
 from .._core.array import Storage
 from .._core.context import Context
 from .._core.engine import engine
+from .._forks import hold_at_fork
 from .._workers import Clerk
 
 __all__ = ["storage_over", "tell"]
@@ -111,6 +112,7 @@ class _Ref(weakref.ref):  # type: ignore[type-arg]
 
 
 _alone = Clerk("mxcore-windows")
+hold_at_fork(_alone.lock)
 #: Where buffers begin, in order, and these, as long as they live; those that are gone.
 _starts: list[int] = []
 _buffers: dict[int, _Ref] = {}
@@ -129,15 +131,24 @@ def _tidy() -> None:
     while _gone:
         ref = _gone.popleft()
         if _buffers.get(ref.key) is ref:
-            del _buffers[ref.key], _starts[bisect_left(_starts, ref.key)]
+            _forget(ref.key)
 
 
-def _touched(first: int, last: int) -> list[_Buffer] | None:
-    """The buffers that have some of the places; nothing if one of them went meanwhile."""
+def _forget(start: int) -> None:
+    del _buffers[start], _starts[bisect_left(_starts, start)]
+
+
+def _touched(first: int, last: int) -> list[_Buffer]:
+    """The buffers that have some of the places."""
     _tidy()
-    known = _starts[max(bisect_right(_starts, first) - 1, 0) : bisect_left(_starts, last)]
-    found = [b for b in [_buffers[start]() for start in known] if b is not None]
-    return [b for b in found if b.last > first] if len(found) == len(known) else None
+    found = []
+    for start in _starts[max(bisect_right(_starts, first) - 1, 0) : bisect_left(_starts, last)]:
+        buffer = _buffers[start]()
+        if buffer is None:
+            _forget(start)  # its reference is put among those that are gone later: the collector has many to tell
+        elif buffer.last > first:
+            found.append(buffer)
+    return found
 
 
 def _added(first: int, last: int, ctx: Context, own: Storage | None) -> _Buffer:
@@ -160,10 +171,8 @@ def _over(a: np.ndarray[Any, Any], ctx: Context, own: Storage | None = None) -> 
     An array over parts that others lie over already, each over its own, lets these have one variable, too.
     """
     first, last = map(int, np.lib.array_utils.byte_bounds(a))
-    while (touched := _touched(first, last)) is None:
-        pass
     found = []
-    for b in touched:
+    for b in _touched(first, last):
         if first < b.first:
             found.append(_added(first, b.first, ctx, own))
         found.append(b)

@@ -12,7 +12,7 @@ import types
 
 import numpy as np
 
-from mxcore.plugin import Uncollected
+from mxcore.plugin import Uncollected, Uninterrupted
 
 from . import locks
 
@@ -44,7 +44,8 @@ def _load() -> types.ModuleType | None:
     global _reason
     before = {*sys.modules}
     try:
-        with Uncollected():  # a finalizer that computes would find half of it
+        # Ctrl-C would leave half of it, which a finalizer that computes would find.
+        with Uninterrupted(), Uncollected():
             import numba
     except Exception as e:  # Numba raises more than ImportError, e.g. for a NumPy it does not know
         # Half of it would be found by who imports it next, such as for want of memory that is there by then.

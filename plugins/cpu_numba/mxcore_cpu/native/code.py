@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mxcore.plugin import Uncollected, Uninterrupted
+
 from ..loading import numba
 from ..locks import once
 
@@ -42,7 +44,8 @@ class Object(NamedTuple):
 @once
 def binding() -> Any:
     """llvmlite, ready for this machine."""
-    import llvmlite.binding as llvm
+    with Uninterrupted(), Uncollected():  # as for Numba
+        import llvmlite.binding as llvm
 
     with contextlib.suppress(RuntimeError):  # newer ones do it themselves, and say so
         llvm.initialize()
