@@ -217,7 +217,7 @@ def test_a_finalizer_may_push_while_its_thread_does(threaded, monkeypatch):
 
     mx.nd.waitall()
     # A lock of its own: a failure stops nobody else.
-    monkeypatch.setattr(threaded.alone.__self__, "lock", Collecting(threading.RLock()))
+    monkeypatch.setattr(threaded.clerk, "lock", Collecting(threading.RLock()))
     found = []
     thread = threading.Thread(target=lambda: found.append(work().asnumpy().tolist()), daemon=True)
     thread.start()

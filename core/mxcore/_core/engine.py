@@ -71,7 +71,7 @@ class Task:
     def finished(self) -> None:
         """Wait for the end, whatever it was."""
         if not self.done.is_set():
-            if getattr(_worker, "ctx", None) is not None:
+            if _amid():
                 raise error(RuntimeError, f"{self.name}: an engine worker must not wait for pending work")
             self.done.wait()
 
@@ -85,6 +85,11 @@ class Task:
 
 _worker = threading.local()
 _serial = itertools.count()
+
+
+def _amid() -> bool:
+    """Whether pending work may wait for this thread: a worker, or one that a finalizer has amid its entering of a task."""
+    return getattr(_worker, "ctx", None) is not None or engine.it.clerk.lock._is_owned()
 
 
 class _Lane:
@@ -131,8 +136,8 @@ class Engine:
 
     def __init__(self) -> None:
         self.contexts: set[Context] = set()
-        #: Gives what a function gives, while no task is entered and none ends.
-        self.alone: Callable[..., Any] = lambda fn, *args: fn(*args)
+        #: Enters tasks, and sees their ends.
+        self.clerk = Clerk("mxcore-clerk")
 
     def note(self, ctx: Context) -> None:
         """Hear that a context has begun to compute."""
@@ -193,7 +198,6 @@ class ThreadedEnginePerDevice(Engine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.alone = Clerk("mxcore-clerk").do
         self._queues: dict[Any, _Lane] = {}
         self._open: weakref.WeakSet[Task] | set[Task] = set()
         self._failed: list[Task] = []
@@ -227,7 +231,7 @@ class ThreadedEnginePerDevice(Engine):
 
     def _enter(self, task: Task, run: Callable[[Task], None]) -> None:
         self._gate.wait(1)  # not longer: what is waited for may need this task
-        self.alone(self._take, task, run)
+        self.clerk.do(self._take, task, run)
 
     def _take(self, task: Task, run: Callable[[Task], None]) -> Any:
         """Enter a task, and give it to a worker unless it waits for others; what was launched does not wait.
@@ -301,7 +305,7 @@ class ThreadedEnginePerDevice(Engine):
             task.event.add_done_callback(lambda future: self._over(task, future))
         elif task.event is not None:
             try:
-                self.alone(self._queue, task.ctx, self._land).put(task)
+                self.clerk.do(self._queue, task.ctx, self._land).put(task)
             except MXNetError:  # no room for a thread: the next one may have it, and this one waits itself
                 self._land(task)
         else:
@@ -323,7 +327,7 @@ class ThreadedEnginePerDevice(Engine):
     def _done(self, task: Task) -> None:
         """Let go what waits for a task; what it failed to write stays as it is."""
         task.sources = []
-        self.alone(self._let_go, task)
+        self.clerk.do(self._let_go, task)
 
     def _let_go(self, task: Task) -> Any:
         for st in task.writes:
@@ -350,7 +354,7 @@ class ThreadedEnginePerDevice(Engine):
 
     def drain(self, patience: float | None = None) -> None:
         """Wait until all that was pushed before is done, whatever failed, or for so many seconds."""
-        if getattr(_worker, "ctx", None) is None:
+        if not _amid():
             end = None if patience is None else time.monotonic() + patience
             for task in [*self._open]:
                 task.done.wait(None if end is None else max(0, end - time.monotonic()))
@@ -362,7 +366,7 @@ class ThreadedEnginePerDevice(Engine):
     def wait_all(self) -> None:
         self.drain()
         super().wait_all()
-        if bad := self.alone(self._take_failures):
+        if bad := self.clerk.do(self._take_failures):
             bad[0].seen = True
             assert bad[0].error is not None
             raise bad[0].error

@@ -200,7 +200,7 @@ def _join(one: _Buffer, other: _Buffer) -> None:
             meeting.write = None
         return idle
 
-    if not engine.it.alone(meet):
+    if not engine.it.clerk.do(meet):
         both = [one.storage, meeting]  # read as well: what has failed in one has failed in both
         engine.it.push(one.storage.ctx, lambda: None, both, both, "windows of one memory meet")
 
