@@ -1284,7 +1284,7 @@ def test_who_tells_a_job_goes_on_when_descriptors_are_short() -> None:
     answers: list[Any] = [OSError(errno.EMFILE, "too many open files"), (ours, "")]
 
     class Place:
-        def listen(self) -> None:
+        def listen(self, waiting: int) -> None:
             """Nobody waits."""
 
         def accept(self) -> Any:

@@ -88,7 +88,7 @@ def evil():
         (pickle.dumps({0: __import__("subprocess").Popen}), "subprocess.Popen"),
         (b"cmxcore.optimizer.sgd\nmove_one\n.", "move_one"),
         (pickle.dumps([1, 2]), "list"),
-        (pickle.dumps(({}, 3)), "dictionary"),
+        (pickle.dumps(({}, 3)), "an optimizer must stand beside the states, not a int"),
         (b"", "0 bytes"),
         (b"garbage", "no optimizer states"),
     ],

@@ -88,7 +88,7 @@ _serial = itertools.count()
 
 
 def _amid() -> bool:
-    """Whether pending work may wait for this thread: a worker, or one that a finalizer has amid its entering of a task."""
+    """Whether pending work may wait for this thread: a worker, or one that a finalizer has amid its entering."""
     return getattr(_worker, "ctx", None) is not None or engine.it.clerk.lock._is_owned()
 
 

@@ -24,6 +24,8 @@ import numpy as np
 
 from mxcore.codecache import CodeCache
 
+from . import loading
+
 __all__ = ["CODE", "attach", "source_stamp", "versions"]
 
 _HERE = Path(__file__).parent
@@ -80,7 +82,9 @@ def _take_in(value: Any, digest: Any, seen: set[int]) -> None:
     if id(value) in seen:
         return
     kind = type(value)
-    if isinstance(value, types.FunctionType):
+    if getattr(value, "__module__", None) == loading.__name__:  # how Numba is found says nothing of code
+        digest.update(f"{value.__qualname__};".encode())
+    elif isinstance(value, types.FunctionType):
         seen.add(id(value))
         with contextlib.suppress(FileNotFoundError):  # made from a text: its code tells all
             digest.update(_of_file(value.__code__.co_filename).encode())

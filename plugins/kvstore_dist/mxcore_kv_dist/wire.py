@@ -351,6 +351,9 @@ def _nearby(name: str, patience: float) -> socket.socket | None:
     except OSError:
         sock.close()
         return None
+    except BaseException:
+        sock.close()
+        raise
     return sock
 
 
