@@ -507,12 +507,14 @@ class Clerk:
     """
 
     def __init__(self, name: str) -> None:
-        self._name, self.lock = name, threading.RLock()
+        self._name = name
+        self.lock: Any = threading.RLock()
         self._workers: Workers | None = None
 
     def do(self, fn: Callable[..., Any], *args: Any) -> Any:
         """What a function gives; nobody else does such a thing meanwhile, and Ctrl-C comes behind it."""
-        if threading.get_ident() != threading.main_thread().ident or not handled():
+        # Who has the lock is a finalizer or a handler of its holder's, which may be he who forks.
+        if threading.get_ident() != threading.main_thread().ident or self.lock._is_owned() or not handled():
             return self._locked(fn, *args)
         workers = self._workers
         if workers is None or workers.pid != os.getpid():

@@ -202,7 +202,7 @@ def test_a_finalizer_may_push_while_its_thread_does(threaded, monkeypatch):
 
     class Collecting:
         def __init__(self, lock):
-            self.lock = lock
+            self.lock, self._is_owned = lock, lock._is_owned
 
         def __enter__(self):
             self.lock.acquire()

@@ -401,3 +401,37 @@ def test_ctrl_c_amid_what_is_made_ready_once_breaks_nothing(place):
         [sys.executable, "-c", AMID_CTRL_C, str(place)], capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.returncode, done.stdout) == (0, "[300.0, 300.0] True\nNone\n"), done.stderr
+
+
+HELD = """
+import os, signal, sys
+
+if sys.argv[1] == "fork":  # the first that is done behind it
+    os.register_at_fork(after_in_parent=lambda: signal.raise_signal(signal.SIGALRM))
+
+import numpy as np
+import mxcore as mx
+from mxcore_cpu.locks import setup
+
+x, said = mx.nd.ones((300, 300)), []
+
+def compute(*_):
+    said.append(float(mx.nd.dot(x, x)[0, 0].asscalar()))
+    said.append(float(mx.nd.from_dlpack(np.ones(3, np.float32)).sum().asscalar()))
+
+signal.signal(signal.SIGALRM, compute)
+if sys.argv[1] == "fork":
+    if not os.fork():
+        os._exit(0)
+    os.wait()
+else:
+    with setup:
+        signal.raise_signal(signal.SIGALRM)
+print(said)
+"""
+
+
+@pytest.mark.parametrize("who", ["fork", "holder"])
+def test_a_handler_computes_where_its_thread_holds_the_lock(who):
+    done = subprocess.run([sys.executable, "-c", HELD, who], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (0, "[300.0, 3.0]\n"), done.stderr

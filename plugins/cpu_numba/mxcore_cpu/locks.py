@@ -13,7 +13,7 @@ __all__ = ["once", "setup"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: Held while something is made ready once: imports, the threads of kernels, what compiles a kernel.
-setup = threading.RLock()
+setup: Any = threading.RLock()
 
 
 def once(function: F) -> F:
@@ -25,6 +25,7 @@ def once(function: F) -> F:
 
     @functools.wraps(function)
     def wrapped(*args: Any) -> Any:
-        return apart(locked, *args)
+        # No other thread could have the lock that this one has, as by a handler while it forks.
+        return function(*args) if setup._is_owned() else apart(locked, *args)
 
     return cast(F, wrapped)
