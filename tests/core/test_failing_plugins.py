@@ -1176,6 +1176,12 @@ def with_a_priority(priority):
     return kernels
 
 
+def with_an_operator(op):
+    kernels = with_a_priority(0)
+    kernels.entries[0].op = op
+    return kernels
+
+
 class NotTelling(KernelSet):
     entries = property(lambda self: 1 / 0, lambda self, value: None)
 
@@ -1185,7 +1191,9 @@ class NotTelling(KernelSet):
     [
         (lambda: with_entries(len), "<built-in function len> is no kernel"),
         (lambda: with_entries(None), "None is no kernel"),
-        (lambda: with_a_priority("high"), "is no kernel, or its priority no number"),
+        (lambda: with_a_priority("high"), "is no kernel of a name with a number as priority"),
+        (lambda: with_a_priority(float("nan")), "is no kernel of a name with a number as priority"),
+        (lambda: with_an_operator(["relu"]), "is no kernel of a name with a number as priority"),
         (lambda: NotTelling("cpu"), "their set does not tell them: ZeroDivisionError"),
     ],
 )

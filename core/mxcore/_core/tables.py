@@ -249,8 +249,9 @@ class KernelTable:
             except Exception as e:
                 raise error(TypeError, f"{whose}: their set does not tell them: {in_a_line(e)}") from e
             for k in found:
-                if not isinstance(k, Kernel) or not isinstance(k.priority, (int, float)):
-                    raise error(TypeError, f"{whose}: {k!r} is no kernel, or its priority no number: use @kernel")
+                sound = isinstance(k, Kernel) and isinstance(k.op, str) and isinstance(k.priority, (int, float))
+                if not sound or k.priority != k.priority:
+                    raise error(TypeError, f"{whose}: {k!r} is no kernel of a name with a number as priority")
             table = self.sets.setdefault(device, {})
             for k in map(copy, found):  # two plugins may bring one set, and one of them go
                 k.owner = owner
