@@ -192,17 +192,22 @@ class Promise(_Outcome):
                 self._tell()
 
     def _tell(self) -> None:
-        """Make the calls that nobody else takes meanwhile; what one of them raises is raised behind the others."""
-        while self._calls:
+        """Make the calls that nobody else takes meanwhile; the first failure among them is raised behind the others."""
+        failure: BaseException | None = None
+        while True:
             try:
                 call = self._calls.pop()
             except IndexError:
-                return
+                break
             try:
                 call(self)
-            except BaseException:
-                self._tell()
-                raise
+            except BaseException as e:
+                failure = failure or e
+        if failure is not None:
+            try:
+                raise failure
+            finally:
+                del failure  # a traceback that holds its error would live on
 
     def add_done_callback(self, call: Callable[[Promise], Any]) -> None:
         """Let something be called with this object when it has come, or will not; at once, if that is known.

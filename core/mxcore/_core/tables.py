@@ -323,8 +323,8 @@ class KernelTable:
                 one, two = (f"{k.owner} ({plugins.distribution(k.owner)})" for k in (a, b))
                 warn(
                     f"kernels of {one} and {two} for device '{device}' have equal priority {a.priority}, for "
-                    f"operator {op.name} first; "
-                    f"those of {a.owner} are used (MXCORE_KERNEL_ORDER overrules, `mxcore plugins` lists all)"
+                    f"operator {op.name} first; those of {a.owner} are used where both serve "
+                    "(MXCORE_KERNEL_ORDER overrules, `mxcore plugins` lists all)"
                 )
         # Operators of programs go with these.
         return ranked.setdefault(key, found) if ops.items.get(str.__str__(op.name)) is op else found
