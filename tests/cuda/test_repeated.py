@@ -174,8 +174,10 @@ def test_calls_that_come_again_are_recorded_whatever_was_before(gpus, calls):
     before = len(calls.graphs)
     assert any(steady.x._data.ptr == place[0] for call in calls.graphs for place in call[-1] if place)
     gpus[0].empty_cache()
-    for _ in range(10):
+    for _ in range(100):  # until the host's memory, which stands for the pool's, gives the same places again
         steady.predict()
+        if calls.graphs:
+            break
     assert before and calls.graphs
 
 
