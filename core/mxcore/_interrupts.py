@@ -34,7 +34,9 @@ at_fork(after_in_child=_in_child)
 
 
 def handled() -> bool:
-    """Whether some signal has a handler of the user's, who may do anything in the midst of what the main thread does.
+    """Whether a signal's handler of the user's may come in the midst of what this thread does, and do anything.
+
+    That is in the main thread alone.
 
     Examples
     --------
@@ -44,7 +46,7 @@ def handled() -> bool:
     True
     >>> _ = signal.signal(signal.SIGTERM, before)
     """
-    if _PLAIN.issuperset(map(id, map(getsignal, _SIGNALS))):
+    if threading.get_ident() != threading.main_thread().ident or _PLAIN.issuperset(map(id, map(getsignal, _SIGNALS))):
         return False
     found = [*map(getsignal, _SIGNALS), *(handler for _, handler in _aside[:])]
     return any(id(h) not in _PLAIN and getattr(h, "__func__", None) is not Uninterrupted._note for h in found)

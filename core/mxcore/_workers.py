@@ -263,23 +263,15 @@ def apart(fn: Callable[..., Any], *args: Any) -> Any:
     >>> apart(sum, [1, 2])
     3
     """
-    if threading.get_ident() != threading.main_thread().ident or not handled() or importing():
+    if not handled() or importing():
         return fn(*args)
-    promise = Promise()
-
-    def work() -> None:
-        try:
-            promise.set_result(fn(*args))
-        except BaseException as e:
-            promise.set_exception(e)
-
-    context = contextvars.copy_context()
-    thread = threading.Thread(target=context.run, args=(work,), name="mxcore-apart", daemon=True)
+    job, context = Job(lambda: fn(*args)), contextvars.copy_context()
+    thread = threading.Thread(target=context.run, args=(job.run,), name="mxcore-apart", daemon=True)
     try:
         begin(thread, "a thread beside the main one", "use fewer")
     except MXNetError:  # no room for one, or the process ends
-        return fn(*args)
-    return promise.result()
+        job.run()
+    return job.result()
 
 
 _CANCELLED = object()
@@ -519,7 +511,7 @@ class Clerk:
     def do(self, fn: Callable[..., Any], *args: Any) -> Any:
         """What a function gives; nobody else does such a thing meanwhile, and Ctrl-C comes behind it."""
         # Who has the lock is a finalizer or a handler of its holder's, which may be he who forks.
-        if threading.get_ident() != threading.main_thread().ident or self.lock._is_owned() or not handled():
+        if self.lock._is_owned() or not handled():
             return self._locked(fn, *args)
         workers = self._workers
         if workers is None or workers.pid != os.getpid():

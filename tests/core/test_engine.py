@@ -226,7 +226,7 @@ def test_a_finalizer_may_push_while_its_thread_does(threaded, monkeypatch):
 
 
 @pytest.mark.parametrize("handled", [False, True])
-def test_a_finalizer_may_wait_wherever_garbage_is_collected(threaded, monkeypatch, handled):
+def test_a_finalizer_may_wait_wherever_garbage_is_collected(threaded, handled):
     """Also amid a push: what it waits for ends, for its thread does not keep the worker waiting."""
     x, y, said = mx.nd.ones((320, 320)), mx.nd.ones((320, 320), ctx=CPU1), []
     x.wait_to_read()
@@ -258,7 +258,7 @@ def test_a_finalizer_may_wait_wherever_garbage_is_collected(threaded, monkeypatc
 
 
 @pytest.mark.parametrize("on", [False, True])
-def test_whether_garbage_is_collected_stays_as_it_was(threaded, failing, in_threads, on):
+def test_whether_garbage_is_collected_stays_as_it_was(threaded, in_threads, on):
     def push():
         for _ in range(300):
             y = mx.nd.full((2,), 1)

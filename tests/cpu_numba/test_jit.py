@@ -27,11 +27,15 @@ def needs(first, last, much, y):
         y[i] = np.empty(much).size
 
 
-def python(source, **environment):
+def python(source, *args, **environment):
     """Run a script in a fresh interpreter and return what it printed."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), **environment}
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(source)], env=env, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", textwrap.dedent(source), *map(str, args)],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
@@ -362,10 +366,7 @@ print(left <= 0, said == [300.0] * (3 + (left <= 0)))
 
 @pytest.mark.parametrize("place", [1, 2, 5, 9, 14])
 def test_a_handler_may_compute_amid_what_is_made_ready_once(place):
-    done = subprocess.run(
-        [sys.executable, "-c", AMID_IMPORTS, str(place)], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert (done.returncode, done.stdout) == (0, "True True\n"), done.stderr
+    assert python(AMID_IMPORTS, place) == "True True"
 
 
 AMID_CTRL_C = """
@@ -397,10 +398,7 @@ print(loading.reason())
 
 @pytest.mark.parametrize("place", [1, 2, 5, 9, 14])
 def test_ctrl_c_amid_what_is_made_ready_once_breaks_nothing(place):
-    done = subprocess.run(
-        [sys.executable, "-c", AMID_CTRL_C, str(place)], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert (done.returncode, done.stdout) == (0, "[300.0, 300.0] True\nNone\n"), done.stderr
+    assert python(AMID_CTRL_C, place) == "[300.0, 300.0] True\nNone"
 
 
 HELD = """
@@ -433,5 +431,4 @@ print(said)
 
 @pytest.mark.parametrize("who", ["fork", "holder"])
 def test_a_handler_computes_where_its_thread_holds_the_lock(who):
-    done = subprocess.run([sys.executable, "-c", HELD, who], capture_output=True, text=True, timeout=120, check=False)
-    assert (done.returncode, done.stdout) == (0, "[300.0, 3.0]\n"), done.stderr
+    assert python(HELD, who) == "[300.0, 3.0]"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .op import Op
     from .params import Params
 
-__all__ = ["Kernel", "KernelSet", "Spec"]
+__all__ = ["Kernel", "KernelSet", "Spec", "ranks"]
 
 
 class Spec:
@@ -93,6 +93,11 @@ class Kernel:
         return f"<Kernel {self.op} of {self.owner or '?'}>"
 
 
+def ranks(priority: Any) -> bool:
+    """Whether kernels can be put in order by it."""
+    return isinstance(priority, (int, float)) and priority == priority
+
+
 class KernelSet:
     """A plugin's kernels for one device type.
 
@@ -151,7 +156,7 @@ class KernelSet:
             a new, dense array of their shape and dtype. Whatever `when` says must hold for all of them.
         """
         name = op if isinstance(op, str) else op.name
-        if not isinstance(priority, (int, float)) or priority != priority:
+        if not ranks(priority):
             raise error(TypeError, f"kernel of operator {name}: priority must be a number, got {priority!r}")
         wanted = None if dtypes is None else frozenset(np.dtype(t) for t in dtypes.split())
 

@@ -25,7 +25,7 @@ from .._importing import Unfinished, whole
 from .context import HINTS, TYPE_IDS, Context, reset_devices
 from .device import Device
 from .errors import REFERENCE, caught, error, in_a_line, suggest, warn
-from .kernels import Kernel, KernelSet, Spec
+from .kernels import Kernel, KernelSet, Spec, ranks
 from .op import Op
 from .plugins import place, plugins, why
 from .roles import ROLES
@@ -249,8 +249,7 @@ class KernelTable:
             except Exception as e:
                 raise error(TypeError, f"{whose}: their set does not tell them: {in_a_line(e)}") from e
             for k in found:
-                sound = isinstance(k, Kernel) and isinstance(k.op, str) and isinstance(k.priority, (int, float))
-                if not sound or k.priority != k.priority:
+                if not (isinstance(k, Kernel) and isinstance(k.op, str) and ranks(k.priority)):
                     raise error(TypeError, f"{whose}: {k!r} is no kernel of a name with a number as priority")
             table = self.sets.setdefault(device, {})
             for k in map(copy, found):  # two plugins may bring one set, and one of them go

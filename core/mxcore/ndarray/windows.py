@@ -33,8 +33,8 @@ class _Buffer:
 
     __slots__ = ("first", "last", "storage", "own", "into", "__weakref__")
 
-    def __init__(self, first: int, last: int, storage: Storage, own: bool) -> None:
-        self.first, self.last, self.storage, self.own = first, last, storage, own
+    def __init__(self, first: int, last: int, ctx: Context, own: Storage | None) -> None:
+        self.first, self.last, self.storage, self.own = first, last, own or Storage(ctx), own is not None
         self.into: _Buffer | None = None
 
     @property
@@ -50,11 +50,7 @@ class _Buffer:
 
 def _of_the_root(name: str) -> Any:
     """What the engine notes of a window: all windows of some memory have it from one storage."""
-
-    def put(self: _Window, value: Any) -> None:
-        setattr(self.buffers[0].root.storage, name, value)
-
-    return property(attrgetter(f"root.{name}"), put)
+    return property(attrgetter(f"root.{name}"), lambda self, value: setattr(self.root, name, value))
 
 
 class _Window(Storage):
@@ -97,18 +93,17 @@ class _Meeting(Storage):
 
 
 class _Ref(weakref.ref):  # type: ignore[type-arg]
-    """A reference that knows where what it stands for is kept, and is put among those whose thing is gone."""
+    """A reference that knows where what it stands for is kept."""
 
     __slots__ = ("key",)
     key: int
 
-    def __new__(cls, thing: Any, gone: deque[_Ref], key: int) -> _Ref:
-        made = super().__new__(cls, thing, gone.append)  # Python code, in which a signal's handler may come, runs late
-        made.key = key
-        return made
 
-    def __init__(self, thing: Any, gone: deque[_Ref], key: int) -> None:
-        super().__init__(thing, gone.append)  # type: ignore[call-arg]
+def _ref(thing: Any, gone: deque[_Ref], key: int) -> _Ref:
+    """A reference that is put among those whose thing is gone, in one step: no signal's handler comes before."""
+    made = _Ref(thing, gone.append)
+    made.key = key
+    return made
 
 
 _alone = Clerk("mxcore-windows")
@@ -152,8 +147,8 @@ def _touched(first: int, last: int) -> list[_Buffer]:
 
 
 def _added(first: int, last: int, ctx: Context, own: Storage | None) -> _Buffer:
-    buffer = _Buffer(first, last, own or Storage(ctx), own is not None)
-    _buffers[first] = _Ref(buffer, _gone, first)
+    buffer = _Buffer(first, last, ctx, own)
+    _buffers[first] = _ref(buffer, _gone, first)
     insort(_starts, first)
     return buffer
 
@@ -180,7 +175,7 @@ def _over(a: np.ndarray[Any, Any], ctx: Context, own: Storage | None = None) -> 
     if first < last:
         found.append(_added(first, last, ctx, own))
     if not found:  # nothing lies there
-        return [_Buffer(first, last, own or Storage(ctx), own is not None)]
+        return [_Buffer(first, last, ctx, own)]
     roots = [*dict.fromkeys(b.root for b in found)]
     one = next((b for b in roots if b.own), roots[0])  # its array asks its storage, whoever else does
     for other in roots:
@@ -234,4 +229,4 @@ def tell(data: Any, storage: Storage) -> None:
     """
     if isinstance(data, np.ndarray) and not isinstance(storage, _Window):
         key = id(data)
-        _told[key] = _Ref(data, _left, key), _alone.do(_over, data, storage.ctx, storage)
+        _told[key] = _ref(data, _left, key), _alone.do(_over, data, storage.ctx, storage)

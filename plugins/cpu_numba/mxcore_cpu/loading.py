@@ -44,7 +44,7 @@ def _load() -> types.ModuleType | None:
     global _reason
     before = {*sys.modules}
     try:
-        # Ctrl-C would leave half of it, which a finalizer that computes would find.
+        # Ctrl-C in its midst would leave half of it, and a finalizer that computes would find half of it.
         with Uninterrupted(), Uncollected():
             import numba
     except Exception as e:  # Numba raises more than ImportError, e.g. for a NumPy it does not know

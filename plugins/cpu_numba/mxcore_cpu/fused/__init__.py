@@ -21,6 +21,7 @@ from .scalars import bitcode
 
 __all__ = ["compile_chain"]
 
+#: Held while what is kept changes: whoever finds a chain there does not wait for who makes another.
 _lock = fork_safe_lock()
 _codes: dict[Any, Code] = {}
 #: Chain and sizes -> what :func:`compile_chain` gives; it binds the code of the chain to sizes, and is made again in no
@@ -29,7 +30,6 @@ _compiled: OrderedDict[Any, Compiled | None] = OrderedDict()
 _LIMIT = 512
 
 
-@once
 def compile_chain(chain: Fused) -> Compiled | None:
     """The code of a :class:`mxcore.plugin.Fused`, or None if it cannot be compiled.
 
@@ -38,15 +38,25 @@ def compile_chain(chain: Fused) -> Compiled | None:
     """
     key = (chain.key, chain.dims)
     with _lock:
-        if key not in _compiled:
-            try:
-                _compiled[key] = _make(chain)
-            except background.NotCompiled:
-                return None  # until it is asked for again
-            if len(_compiled) > _LIMIT:
-                _compiled.popitem(last=False)
-        _compiled.move_to_end(key)
+        if key in _compiled:
+            _compiled.move_to_end(key)
+            return _compiled[key]
+    return _keep(key, chain)
+
+
+@once
+def _keep(key: Any, chain: Fused) -> Compiled | None:
+    if key in _compiled:  # another thread was faster
         return _compiled[key]
+    try:
+        made = _make(chain)
+    except background.NotCompiled:
+        return None  # until it is asked for again
+    with _lock:
+        _compiled[key] = made
+        if len(_compiled) > _LIMIT:
+            _compiled.popitem(last=False)
+    return made
 
 
 def _make(chain: Fused) -> Compiled | None:
@@ -86,22 +96,21 @@ def _has_halves() -> bool:
     return bool(llvm.get_host_cpu_features().get("f16c", known))
 
 
-@once
 def _code(chain: Fused) -> Code:
-    with _lock:
-        code = _codes.get(chain.key)
-        if code is None:
-            code = _codes[chain.key] = _build(chain)
-        return code
+    return _codes.get(chain.key) or _build(chain)
 
 
+@once
 def _build(chain: Fused) -> Code:
+    if chain.key in _codes:  # another thread was faster
+        return _codes[chain.key]
     found = kept([repr(chain.key)], "mxcore_fused", lambda name: _compile(chain, name))
     assert found is not None
     address = load(found)
     if address is None:
         raise ImportError(f"this process lacks one of {', '.join(found.needs)}")
-    return Code(chain, address)
+    code = _codes[chain.key] = Code(chain, address)
+    return code
 
 
 def _compile(chain: Fused, name: str) -> Object:
