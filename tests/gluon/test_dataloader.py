@@ -1,5 +1,6 @@
 """The loader: batches, workers, and everything that can go wrong with them."""
 
+import contextlib
 import copy
 import gc
 import json
@@ -36,7 +37,12 @@ def workers():
 
 
 def open_files():
-    return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    """What each open descriptor is of, by its number."""
+    found = {}
+    for fd in os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else ():
+        with contextlib.suppress(OSError):  # that of this list itself is closed by now
+            found[int(fd)] = os.readlink(f"/proc/self/fd/{fd}")
+    return found
 
 
 @pytest.fixture(autouse=True)
@@ -49,9 +55,10 @@ def nothing_stays_behind(monkeypatch, tmp_path_factory):
     gc.collect()
     assert workers() == []
     end = time.monotonic() + 5
-    while open_files() > before and time.monotonic() < end:  # who watches the load of the machine has one now and then
+    while len(open_files()) > len(before) and time.monotonic() < end:  # others have one open for a moment
         time.sleep(0.01)
-    assert open_files() <= before
+    after = open_files()
+    assert len(after) <= len(before), (before, after)
     assert list(folder.iterdir()) == []
 
 
@@ -1034,9 +1041,10 @@ def test_ctrl_c_anywhere_leaves_no_files_or_processes_behind(interrupted, first,
         interrupted(n, files, work)
         gc.collect()
         end = time.monotonic() + 20  # also for what other threads have open for a moment
-        while (open_files(), workers()) != (before, []) and time.monotonic() < end:
+        while (len(open_files()), workers()) != (len(before), []) and time.monotonic() < end:
             time.sleep(0.001)
-        assert (open_files(), workers()) == (before, []), n
+        after = open_files()
+        assert (len(after), workers()) == (len(before), []), (n, before, after)
 
 
 def test_ctrl_c_waits_for_the_end_of_a_region(ctrl_c):
