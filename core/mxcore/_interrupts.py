@@ -18,6 +18,8 @@ __all__ = ["Uninterrupted", "handled"]
 _SIGINT, _SIGNALS = int(signal.SIGINT), [*map(int, signal.valid_signals())]
 #: By its id, for it may be any object: what runs no code of the user's, but may raise KeyboardInterrupt.
 _PLAIN = {*map(id, (_signal.SIG_DFL, _signal.SIG_IGN, signal.default_int_handler, None))}
+#: All handlers when none was the user's: as a rule they are still the same, and lists compare their items' ids first.
+_plain: list[Any] = []
 #: The main thread, and the handlers that its regions have put aside, the user's first.
 _aside: list[tuple[int, Any]] = []
 
@@ -46,9 +48,16 @@ def handled() -> bool:
     True
     >>> _ = signal.signal(signal.SIGTERM, before)
     """
-    if threading.get_ident() != threading.main_thread().ident or _PLAIN.issuperset(map(id, map(getsignal, _SIGNALS))):
+    global _plain
+    if threading.get_ident() != threading.main_thread().ident:
         return False
-    found = [*map(getsignal, _SIGNALS), *(handler for _, handler in _aside[:])]
+    found = [*map(getsignal, _SIGNALS)]
+    if found == _plain:
+        return False
+    if _PLAIN.issuperset(map(id, found)):
+        _plain = found
+        return False
+    found += [handler for _, handler in _aside[:]]
     return any(id(h) not in _PLAIN and getattr(h, "__func__", None) is not Uninterrupted._note for h in found)
 
 

@@ -41,3 +41,17 @@ def test_who_was_told_of_a_region_as_the_handler_before_may_set_it_again(ctrl_c)
         signal.raise_signal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt), Uninterrupted():
         signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, max(signal.valid_signals())])
+def test_each_change_of_a_handler_is_seen(signum, ctrl_c):
+    before = signal.getsignal(signum)
+    try:
+        for _ in range(2):
+            for handler, answer in ((signal.SIG_IGN, False), (lambda *_: None, True), (signal.SIG_DFL, False)):
+                signal.signal(signum, handler)
+                assert [handled(), handled()] == [answer] * 2
+                with Uninterrupted():
+                    assert handled() is answer
+    finally:
+        signal.signal(signum, before)
