@@ -6,6 +6,9 @@
 Numba reads Python's own code, which each version of Python writes otherwise, and so do the stamps of sources: run it by
 one version, then with ``--add`` by the others that are supported. Whoever changes a kernel runs it again; a body whose
 source has changed since is of no use, and Numba compiles that kernel as it does all others. A test tells.
+
+Which kernels everyday use needs is the processor's affair as well: what oneDNN is left with AVX2 and with AVX-512 is
+asked for, whichever of them this machine has.
 """
 
 from __future__ import annotations
@@ -13,6 +16,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import pickle
+import subprocess
 import sys
 import tempfile
 from typing import Any
@@ -26,6 +31,7 @@ from mxcore_cpu import jit
 from mxcore_cpu.fused import scalars
 from mxcore_cpu.native import kernels, shipped
 from mxcore_cpu.native.code import binding, machine
+from mxcore_onednn.library import ISA_AVX2, ISA_AVX512, library
 
 
 class Recorder:
@@ -83,13 +89,43 @@ def stripped(module: Any, name: str) -> bytes:
     return module.as_bitcode()
 
 
+#: What oneDNN says of a processor; to it much of what it could do is left.
+PROCESSORS = {"AVX2": ISA_AVX2, "AVX-512": ISA_AVX512}
+
+
+def needed(processor: str) -> dict[str, tuple[set[str], bytes]]:
+    """What everyday use needs there: labels with keys and body."""
+    lib = library()
+    if lib is None:
+        raise SystemExit("oneDNN, which everyday use leaves much to, is not there: see `mxcore info`")
+    lib.isa = PROCESSORS[processor]
+    with Recorder() as recorder:
+        warm.main(argparse.Namespace(model=None, shape=(), train=True))
+    return recorder.found
+
+
+def apart(processor: str) -> dict[str, tuple[set[str], bytes]]:
+    """The same by a process of its own: this one would not ask again for what it has."""
+    done = subprocess.run([sys.executable, __file__, "--processor", processor], stdout=subprocess.PIPE, check=True)
+    found: dict[str, tuple[set[str], bytes]] = pickle.loads(done.stdout)
+    return found
+
+
 def main() -> int:
     """Compile what everyday use needs, and write its bodies."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--add", action="store_true", help="add this Python's keys to the bodies that are there")
-    add = parser.parse_args().add
-    with Recorder() as recorder:
-        warm.main(argparse.Namespace(model=None, shape=(), train=True))
+    parser.add_argument("--processor", choices=PROCESSORS, help="print what it needs, for the tool itself")
+    args = parser.parse_args()
+    if args.processor:
+        out = sys.stdout.buffer
+        sys.stdout = sys.stderr
+        out.write(pickle.dumps(needed(args.processor)))
+        return 0
+    add, merged = args.add, dict[str, tuple[set[str], bytes]]()
+    for processor in PROCESSORS:
+        for label, (made, body) in apart(processor).items():
+            merged.setdefault(label, (set(), body))[0].update(made)
     keys: dict[str, int] = {}
     labels: list[str] = []
     bodies: list[bytes] = []
@@ -97,7 +133,7 @@ def main() -> int:
         head, bodies = shipped.unpacked(shipped.FILE.read_bytes())
         keys, labels = head["keys"], head["labels"]
     missed = []
-    for label, (made, body) in sorted(recorder.found.items()):
+    for label, (made, body) in sorted(merged.items()):
         if len(made) > 1:
             print(f"several kernels are called {label}; none is kept", file=sys.stderr)
             continue

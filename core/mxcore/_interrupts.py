@@ -4,6 +4,7 @@ from __future__ import annotations
 
 # Its functions are C's: those of `signal` look each handler up in an enumeration.
 import _signal  # type: ignore[import-not-found]
+import functools
 import signal
 import sys
 import threading
@@ -13,7 +14,7 @@ from typing import Any
 
 from ._forks import at_fork
 
-__all__ = ["Uninterrupted", "handled"]
+__all__ = ["Uninterrupted", "handled", "let_through"]
 
 _SIGINT, _SIGNALS = int(signal.SIGINT), [*map(int, signal.valid_signals())]
 #: By its id, for it may be any object: what runs no code of the user's, but may raise KeyboardInterrupt.
@@ -59,6 +60,40 @@ def handled() -> bool:
         return False
     found += [handler for _, handler in _aside[:]]
     return any(id(h) not in _PLAIN and getattr(h, "__func__", None) is not Uninterrupted._note for h in found)
+
+
+def _code(handler: Any) -> Any:
+    """The code that a handler runs, as far as it is Python's."""
+    while isinstance(handler, functools.partial):
+        handler = handler.func
+    function = handler if hasattr(handler, "__code__") else getattr(handler, "__func__", type(handler).__call__)
+    return getattr(function, "__code__", None)
+
+
+def let_through(exc: BaseException) -> None:
+    """Raise what Ctrl-C or a signal's handler of the user's raised again: what it came in the midst of has not failed.
+
+    Examples
+    --------
+    >>> import signal
+    >>> def too_late(*_):
+    ...     raise TimeoutError("too late")
+    >>> before = signal.signal(signal.SIGTERM, too_late)
+    >>> try:
+    ...     signal.raise_signal(signal.SIGTERM)
+    ... except TimeoutError as e:
+    ...     let_through(e)
+    Traceback (most recent call last):
+    ...
+    TimeoutError: too late
+    >>> _ = signal.signal(signal.SIGTERM, before)
+    """
+    codes = [_code(handler) for handler in map(getsignal, _SIGNALS) if id(handler) not in _PLAIN]
+    at = exc.__traceback__ if codes else None
+    while at is not None and at.tb_frame.f_code not in codes:
+        at = at.tb_next
+    if at is not None or isinstance(exc, KeyboardInterrupt):
+        raise exc
 
 
 class Uninterrupted:

@@ -354,13 +354,14 @@ class Workers:
     Parameters
     ----------
     n : int
+        One at least.
     name : str
         Of the threads, with a number.
 
     Raises
     ------
     MXNetError
-        (also RuntimeError or MemoryError) if the system has no room for so many.
+        (also RuntimeError or MemoryError) if the system has no room for so many, (also ValueError) if there were none.
 
     Attributes
     ----------
@@ -371,6 +372,8 @@ class Workers:
     pid = -1  # of one whose making was interrupted
 
     def __init__(self, n: int, name: str) -> None:
+        if n < 1:
+            raise error(ValueError, f"{name}: {n} threads make no call, one at least is needed")
         # For each job there is a turn, or more: who has one takes all jobs, and those behind a turn that never came.
         self._jobs: deque[Job] = deque()
         self._turns: SimpleQueue[bool] = SimpleQueue()
@@ -378,7 +381,7 @@ class Workers:
         self._threads = [threading.Thread(target=_work, args=work, name=f"{name}_{i}", daemon=True) for i in range(n)]
         self.pid = os.getpid()
         _all.add(self)
-        self._ended = ending()
+        self._ended, self._closed = ending(), False
         try:
             for t in () if self._ended else self._threads:
                 begin(t, f"{name}: a thread, of {n},", "use fewer")
@@ -389,25 +392,32 @@ class Workers:
     def put(self, *jobs: Job) -> None:
         """Let threads make calls; of one that was put twice only the first time counts.
 
-        While the process ends there are none any more: who asks for a result then makes the call.
+        While the process ends there are none any more: who asks for a result then makes the call. Behind `close` it is
+        given up.
         """
         for job in jobs:
             if not job.begun:
                 self._jobs.append(job)
                 self._turns.put(True)
-        if self._ended:  # looked at behind it: the end may have come in between
+        if self._ended:  # looked at behind it: the end may have come in between, or another thread's `close`
             self._leave()
+        elif self._closed:
+            self._give_up()
 
     def close(self, wait: bool = True) -> None:
         """Give up what no thread has begun, and end the threads; harmless twice, and in a fork of their process."""
         if self.pid != os.getpid():
             return
-        for job in self._jobs.copy():
-            job.cancel()
+        self._closed = True
+        self._give_up()
         for _ in self._threads:
             self._turns.put(False)
         if wait:
             self._join()
+
+    def _give_up(self) -> None:
+        for job in self._jobs.copy():
+            job.cancel()
 
     def _leave(self) -> None:
         """Let the threads end, and what they have not begun to who asks for it: exit handlers may."""

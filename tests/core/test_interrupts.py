@@ -1,10 +1,13 @@
 """Regions that Ctrl-C interrupts at their end, beside whoever else sets handlers."""
 
+import functools
 import signal
 
 import pytest
 
+import mxcore as mx
 from mxcore._interrupts import Uninterrupted, handled
+from mxcore.plugin import op
 
 
 def test_an_interrupt_comes_at_the_end(ctrl_c):
@@ -55,3 +58,36 @@ def test_each_change_of_a_handler_is_seen(signum, ctrl_c):
                     assert handled() is answer
     finally:
         signal.signal(signum, before)
+
+
+def deadline(k, p, x):
+    signal.raise_signal(signal.SIGTERM)  # as it passes while something is computed
+    return x * 1
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+@pytest.mark.parametrize("late", ["forward", "backward"])
+def test_what_a_handler_raises_is_no_failure_of_what_it_came_amid(plug, late, hybridize):
+    class Late(OSError):
+        def __init__(self, seconds, more):
+            super().__init__(f"{seconds} {more}")
+
+    def handler(*_):
+        raise Late(1, "s")
+
+    meets = op("test_interrupts_meets", inputs="x", grad=lambda F, dy: dy)(deadline)
+    meets_later = op("test_interrupts_meets_later", inputs="x", grad=lambda F, dy: F.test_interrupts_meets(dy))
+    plug(mxcore_ops=[meets, meets_later(lambda k, p, x: x * 1)])
+    name = {"forward": "test_interrupts_meets", "backward": "test_interrupts_meets_later"}[late]
+    net = mx.gluon.nn.HybridLambda(lambda F, x: getattr(F, name)(x))
+    if hybridize:
+        net.hybridize()
+    x = mx.nd.ones((2, 3))
+    x.attach_grad()
+    before = signal.signal(signal.SIGTERM, functools.partial(handler))
+    try:
+        with pytest.raises(Late) as told, mx.autograd.record():
+            net(x).backward()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert type(told.value) is Late

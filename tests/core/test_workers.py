@@ -173,6 +173,24 @@ def test_what_was_not_begun_is_given_up():
         assert isinstance(job.error(), RuntimeError) and job.begun
 
 
+def test_no_threads_make_no_call():
+    with pytest.raises(ValueError, match="mine: 0 threads make no call"):
+        Workers(0, "mine")
+
+
+def test_what_is_put_behind_the_end_is_given_up(in_threads):
+    workers, job = Workers(2, "mine"), Job(lambda: 42)
+    workers.close()
+    workers.put(job)
+    with pytest.raises(RuntimeError, match="it was cancelled"):
+        job.result()
+    for _ in range(100):
+        workers, jobs = Workers(1, "mine"), [Job(lambda: 42) for _ in range(5)]
+        in_threads(lambda do: do(), [(lambda: [workers.put(job) for job in jobs],), (workers.close,)])
+        for job in jobs:  # done or given up: none hangs
+            job.error()
+
+
 def test_threads_end_with_who_had_them():
     workers = Workers(2, "test")
     threads = workers._threads

@@ -345,7 +345,7 @@ import mxcore as mx
 x, said, left = mx.nd.ones((300, 300)), [], int(sys.argv[1])
 
 def compute(*_):
-    said.append(mx.nd.dot(x, x)[0, 0].asscalar())
+    said.append(round(300 * float(mx.nd.softmax(x)[0, 0].asscalar())))
 
 class Finder:
     def find_spec(self, name, path=None, target=None):
@@ -360,13 +360,19 @@ signal.signal(signal.SIGALRM, compute)
 sys.meta_path.insert(0, Finder())
 for _ in range(3):
     compute()
-print(left <= 0, said == [300.0] * (3 + (left <= 0)))
+print(left <= 0, said == [1] * (3 + (left <= 0)))
 """
 
 
+@pytest.fixture
+def asking(tmp_path):
+    """An environment in which Numba is asked, whatever was compiled before."""
+    return {"MXCORE_CACHE_DIR": str(tmp_path / "cache"), "MXCORE_BODIES": "0"}
+
+
 @pytest.mark.parametrize("place", [1, 2, 5, 9, 14])
-def test_a_handler_may_compute_amid_what_is_made_ready_once(place):
-    assert python(AMID_IMPORTS, place) == "True True"
+def test_a_handler_may_compute_amid_what_is_made_ready_once(place, asking):
+    assert python(AMID_IMPORTS, place, **asking) == "True True"
 
 
 AMID_CTRL_C = """
@@ -385,20 +391,20 @@ class Finder:
 
 sys.meta_path.insert(0, Finder())
 try:
-    mx.nd.dot(x, x).wait_to_read()
+    mx.nd.softmax(x).wait_to_read()
     if left <= 0:
         print("was not told of Ctrl-C")
 except KeyboardInterrupt:
     pass
-print([float(mx.nd.dot(x, x)[0, 0].asscalar()) for _ in range(2)], left <= 0)
+print([round(300 * float(mx.nd.softmax(x)[0, 0].asscalar())) for _ in range(2)], left <= 0)
 from mxcore_cpu import loading
 print(loading.reason())
 """
 
 
 @pytest.mark.parametrize("place", [1, 2, 5, 9, 14])
-def test_ctrl_c_amid_what_is_made_ready_once_breaks_nothing(place):
-    assert python(AMID_CTRL_C, place) == "[300.0, 300.0] True\nNone"
+def test_ctrl_c_amid_what_is_made_ready_once_breaks_nothing(place, asking):
+    assert python(AMID_CTRL_C, place, **asking) == "[1, 1] True\nNone"
 
 
 HELD = """

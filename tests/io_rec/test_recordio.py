@@ -509,6 +509,18 @@ def test_numbers_that_share_a_hash_are_no_keys(tmp_path):
         read_labels(str(tmp_path / "a.lst"))
 
 
+def test_what_could_not_be_read_again_is_no_key(tmp_path):
+    names = [str(tmp_path / name) for name in ("a.idx", "a.rec")]
+    with MXIndexedRecordIO(*names, "w") as record:
+        with pytest.raises(ValueError, match="18446744073709551616 is no key: the number has more than 64 bits"):
+            record.write_idx(1 << 64, b"one")
+        with pytest.raises(ValueError, match="'x' is no key"):
+            record.write_idx("x", b"one")
+        record.write_idx((1 << 64) - 1, b"two")
+    with MXIndexedRecordIO(*names, "r") as record:
+        assert record.keys == [(1 << 64) - 1] and record.read_idx(record.keys[0]) == b"two"
+
+
 @pytest.mark.parametrize("name", ["a\0b.idx", "\ud800.idx"])
 @pytest.mark.parametrize("flag", ["r", "w"])
 def test_an_index_whose_name_no_file_can_have(name, flag, tmp_path):

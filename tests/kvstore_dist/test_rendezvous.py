@@ -90,6 +90,28 @@ def test_threads_that_make_stores_at_once_start_servers_once(workers):
         assert job.wait() == (0, f"{STEPS}False None None\n", "")
 
 
+INTERRUPTED = """
+import os, signal, mxcore as mx
+def late(*_):
+    raise TimeoutError
+if os.environ["RANK"] == "0":
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, 2.5)
+    try:
+        mx.kv.create("dist_sync")
+        assert "it was too fast to be interrupted" == 0
+    except TimeoutError:
+        pass
+    signal.signal(signal.SIGALRM, before)
+"""
+
+
+def test_who_is_interrupted_while_servers_start_may_try_again(workers, monkeypatch):
+    monkeypatch.setenv("MXCORE_KV_DEADLINE", "60")
+    for job in workers(before=INTERRUPTED):
+        assert job.wait() == (0, f"{STEPS}False None None\n", "")
+
+
 def test_killed_rank_0(workers):
     """Its servers go with it, and the others hear of that."""
     jobs = workers("kv.rank or os.kill(os.getpid(), signal.SIGKILL); kv.barrier()")

@@ -63,6 +63,15 @@ def test_arrays_own_their_memory():
     assert record.data.flags.aligned and content == dump([np.zeros(3, "float32")])
 
 
+def test_as_many_dimensions_as_arrays_may_have():
+    array = np.arange(4, dtype="float32").reshape((1,) * 62 + (2, 2))
+    assert np.array_equal(load(dump([array]))[0][0].data, array)
+    content = dump([array])
+    damaged = content.replace((64).to_bytes(4, "little"), (65).to_bytes(4, "little"))
+    with pytest.raises(ValueError, match="65 dimensions, of at most 64"):
+        load(damaged)
+
+
 @pytest.fixture
 def many_parts(monkeypatch):
     """Arrays are read in as many parts as they have pieces of 100 bytes, four at most."""

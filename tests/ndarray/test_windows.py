@@ -167,6 +167,7 @@ def test_what_failed_in_a_part_has_failed_where_it_meets_another(threaded):
             whole.asnumpy()
         whole[:] = 3
         assert early.asnumpy().tolist() == [[3] * 3] * 2
+        mx.nd.waitall()  # it was seen
 
 
 def test_threads_add_to_parts_while_others_lay_arrays_over_them(in_threads):
@@ -258,6 +259,22 @@ def test_buffers_that_are_gone_are_forgotten():
     windows._tidy()
     assert len(windows._starts) <= before + 1
     assert windows._starts == sorted(windows._buffers)
+
+
+def test_memory_that_another_array_has_got_is_its_own_though_the_storage_of_the_one_before_is_kept(threaded, slow):
+    """A recorded result keeps the storage of what it was computed from, but not its memory."""
+    kept = []
+    for n in range(20):
+        buffer = np.ones((300, 300), np.float32)
+        before = mx.nd.from_numpy(buffer)
+        kept.append(before._st)
+        place = buffer.ctypes.data
+        del buffer, before
+        ours = mx.nd.zeros((300, 300))
+        again = ours._data.ctypes.data == place
+        theirs = mx.nd.from_dlpack(ours.to_dlpack_for_write())
+        slow(mx.nd.full((300, 300), n + 1, ctx=ours.context), out=ours)
+        assert theirs.asnumpy()[0, 0] == n + 1, again
 
 
 def laid_over(buffer):

@@ -66,7 +66,8 @@ class Task:
         self.dependents: list[Task] = []
         self.error: BaseException | None = None
         self.done = Latch()
-        self.waiting, self.seen = 0, False
+        #: How many it waits for; not empty once somebody has seen the error: shared with what fails of it, too.
+        self.waiting, self.seen = 0, list[bool]()
 
     def finished(self) -> None:
         """Wait for the end, whatever it was."""
@@ -79,7 +80,7 @@ class Task:
         """Wait for the end; raise what failed."""
         self.finished()
         if self.error is not None:
-            self.seen = True
+            self.seen.append(True)
             raise self.error
 
 
@@ -293,7 +294,7 @@ class ThreadedEnginePerDevice(Engine):
             return  # it was put twice
         bad = next((s for s in task.sources if s.error is not None), None)
         if bad is not None:
-            task.error, bad.seen = bad.error, True
+            task.error, task.seen = bad.error, bad.seen
         else:
             try:
                 task.ctx.device.activate(task.ctx.device_id)

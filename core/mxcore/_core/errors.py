@@ -14,6 +14,8 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
+from .._interrupts import let_through
+
 __all__ = [
     "MXNetError",
     "MXNetWarning",
@@ -115,9 +117,8 @@ def warn(text: str) -> None:
 
 
 def caught(exc: BaseException) -> Exception:
-    """What a plugin's code raised, as an Exception: nothing in it may end the process, except the user with Ctrl-C."""
-    if isinstance(exc, KeyboardInterrupt):
-        raise exc
+    """What a plugin's code raised, as an Exception: nothing in it may end the process, except the user by a signal."""
+    let_through(exc)
     return exc if isinstance(exc, Exception) else error(RuntimeError, f"it ended with {in_a_line(exc)}")
 
 
@@ -128,7 +129,11 @@ def in_a_line(exc: BaseException) -> str:
 
 
 def said(exc: BaseException) -> str:
-    """The message of an exception, also of one that cannot tell it."""
+    """The message of an exception, also of one that cannot tell it.
+
+    One by Ctrl-C or a signal's handler goes on as it is: it tells nothing of what it came in the midst of.
+    """
+    let_through(exc)
     try:
         return str(exc)
     except Exception:

@@ -67,7 +67,7 @@ _AT_PLACES = hasattr(os, "preadv")
 STORAGES = {0: ("default", ()), 1: ("row_sparse", ("indices",)), 2: ("csr", ("indptr", "indices"))}
 _STORAGE_CODES = {name: code for code, (name, _) in STORAGES.items()}
 
-_MAX_NDIM = 32  # NumPy's own limit until version 2
+_MAX_NDIM = 64  # NumPy's own limit
 _MAX_SIZE = 1 << 59  # elements of 8 bytes that a signed 64-bit size can count
 _PIECE = 1 << 24  # what is read at a time from a stream of unknown length
 
@@ -657,7 +657,7 @@ class _Reader:
 
     def lengths(self, ndim: int) -> Shape:
         if not 0 <= ndim <= _MAX_NDIM:
-            raise self.fail(f"{ndim} dimensions; the file is damaged", at=self.at - 4)
+            raise self.fail(f"{ndim} dimensions, of at most {_MAX_NDIM}; the file is damaged", at=self.at - 4)
         return self.checked(self.take(f"<{ndim}q"), 8)
 
     def checked(self, shape: Shape, width: int) -> Shape:

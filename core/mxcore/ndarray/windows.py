@@ -25,16 +25,19 @@ class _Buffer:
 
     Attributes
     ----------
+    arrays : dict
+        Those that have the memory, by id: storages may outlive it, and are no longer asked then.
     own : bool
         Whether arrays of ours ask its storage themselves, as they are no windows.
     into : _Buffer or None
         The one that has its engine variable, since an array lies over both.
     """
 
-    __slots__ = ("first", "last", "storage", "own", "into", "__weakref__")
+    __slots__ = ("first", "last", "storage", "arrays", "own", "into", "__weakref__")
 
     def __init__(self, first: int, last: int, ctx: Context, own: Storage | None) -> None:
         self.first, self.last, self.storage, self.own = first, last, own or Storage(ctx), own is not None
+        self.arrays: dict[int, _Array] = {}
         self.into: _Buffer | None = None
 
     @property
@@ -93,17 +96,18 @@ class _Meeting(Storage):
 
 
 class _Ref(weakref.ref):  # type: ignore[type-arg]
-    """A reference that knows where what it stands for is kept."""
+    """A reference to a buffer, which knows where it begins."""
 
-    __slots__ = ("key",)
+    __slots__ = ("first",)
+    first: int
+
+
+class _Array(weakref.ref):  # type: ignore[type-arg]
+    """A reference to an array that has memory, which knows where its buffers begin."""
+
+    __slots__ = ("key", "starts")
     key: int
-
-
-def _ref(thing: Any, gone: deque[_Ref], key: int) -> _Ref:
-    """A reference that is put among those whose thing is gone, in one step: no signal's handler comes before."""
-    made = _Ref(thing, gone.append)
-    made.key = key
-    return made
+    starts: Sequence[int]
 
 
 _alone = Clerk("mxcore-windows")
@@ -112,21 +116,29 @@ hold_at_fork(_alone.lock)
 _starts: list[int] = []
 _buffers: dict[int, _Ref] = {}
 _gone: deque[_Ref] = deque()
-#: The buffers of our own arrays that others were told of, as long as their memory is in use; whose is no longer.
-_told: dict[int, tuple[_Ref, Sequence[_Buffer]]] = {}
-_left: deque[_Ref] = deque()
+#: The arrays whose memory is no longer theirs: they are put here before it is given back.
+_left: deque[_Array] = deque()
+#: The buffers of our own arrays that others were told of, by the array's id, as long as it lives.
+_told: dict[int, Sequence[_Buffer]] = {}
 
 
-def _tidy() -> None:
-    """Forget what is gone."""
+def _tidy() -> list[Sequence[_Buffer]]:
+    """Forget what is gone; gives what may have finalizers."""
+    dropped: list[Sequence[_Buffer]] = []
     while _left:
-        ref = _left.popleft()
-        if ref.key in _told and _told[ref.key][0] is ref:
-            del _told[ref.key]
+        array = _left.popleft()
+        for buffer in filter(None, (_buffers[start]() for start in array.starts if start in _buffers)):
+            if buffer.arrays.get(array.key) is array:
+                del buffer.arrays[array.key]
+                dropped.append([buffer])
+                if not buffer.arrays:
+                    _forget(buffer.first)
+        dropped.append(_told.pop(array.key, ()))
     while _gone:
         ref = _gone.popleft()
-        if _buffers.get(ref.key) is ref:
-            _forget(ref.key)
+        if _buffers.get(ref.first) is ref:
+            _forget(ref.first)
+    return dropped
 
 
 def _forget(start: int) -> None:
@@ -135,7 +147,6 @@ def _forget(start: int) -> None:
 
 def _touched(first: int, last: int) -> list[_Buffer]:
     """The buffers that have some of the places."""
-    _tidy()
     found = []
     for start in _starts[max(bisect_right(_starts, first) - 1, 0) : bisect_left(_starts, last)]:
         buffer = _buffers[start]()
@@ -148,7 +159,8 @@ def _touched(first: int, last: int) -> list[_Buffer]:
 
 def _added(first: int, last: int, ctx: Context, own: Storage | None) -> _Buffer:
     buffer = _Buffer(first, last, ctx, own)
-    _buffers[first] = _ref(buffer, _gone, first)
+    ref = _buffers[first] = _Ref(buffer, _gone.append)
+    ref.first = first
     insort(_starts, first)
     return buffer
 
@@ -160,13 +172,16 @@ def _owner(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return a
 
 
-def _over(a: np.ndarray[Any, Any], ctx: Context, own: Storage | None = None) -> list[_Buffer]:
-    """The buffers of all places of an array, with one engine variable; new ones, of our `own` storage, where none is.
+def _over(
+    a: np.ndarray[Any, Any], ctx: Context, own: Storage | None = None
+) -> tuple[Sequence[_Buffer], list[Sequence[_Buffer]]]:
+    """The buffers of all places of an array that has memory, with one engine variable, and what is forgotten.
 
-    An array over parts that others lie over already, each over its own, lets these have one variable, too.
+    Where none is there are new ones, of our `own` storage if it is given. An array over parts that others lie over
+    already, each over its own, lets these have one variable, too.
     """
     first, last = map(int, np.lib.array_utils.byte_bounds(a))
-    found = []
+    dropped, found = _tidy(), []
     for b in _touched(first, last):
         if first < b.first:
             found.append(_added(first, b.first, ctx, own))
@@ -175,13 +190,19 @@ def _over(a: np.ndarray[Any, Any], ctx: Context, own: Storage | None = None) -> 
     if first < last:
         found.append(_added(first, last, ctx, own))
     if not found:  # nothing lies there
-        return [_Buffer(first, last, ctx, own)]
+        return [_Buffer(first, last, ctx, own)], dropped
+    array = _Array(a, _left.append)
+    array.key, array.starts = id(a), [b.first for b in found]
+    for b in found:
+        b.arrays[array.key] = array
+    if own is not None:
+        _told[array.key] = found
     roots = [*dict.fromkeys(b.root for b in found)]
     one = next((b for b in roots if b.own), roots[0])  # its array asks its storage, whoever else does
     for other in roots:
         if other.storage is not one.storage:
             _join(one, other)
-    return found
+    return found, dropped
 
 
 def _join(one: _Buffer, other: _Buffer) -> None:
@@ -216,7 +237,7 @@ def storage_over(data: Any, ctx: Context) -> Storage:
     >>> two.reads
     ['a task']
     """
-    return _Window(ctx, _alone.do(_over, _owner(data), ctx))
+    return _Window(ctx, _alone.do(_over, _owner(data), ctx)[0])
 
 
 def tell(data: Any, storage: Storage) -> None:
@@ -228,5 +249,4 @@ def tell(data: Any, storage: Storage) -> None:
     storage : Storage
     """
     if isinstance(data, np.ndarray) and not isinstance(storage, _Window):
-        key = id(data)
-        _told[key] = _ref(data, _left, key), _alone.do(_over, data, storage.ctx, storage)
+        _alone.do(_over, data, storage.ctx, storage)

@@ -587,7 +587,11 @@ class MXIndexedRecordIO(MXRecordIO):
         buf : bytes-like
             What the record holds.
         """
-        key, framed = self.key_type(idx), frame(buf)
+        try:
+            key = check_number(self.key_type(idx))
+        except ValueError as e:
+            raise error(ValueError, f"{idx!r} is no key: {e}") from e
+        framed = frame(buf)
         if isinstance(key, str) and any(c in key for c in "\t\r\n"):
             raise error(ValueError, f"the key {key!r} holds a tab or a line break, which an index cannot")
         try:

@@ -54,10 +54,7 @@ def find_servers(rank: int, workers: int, deadline: float) -> dict[str, str]:
     require_ray("a job of several workers")
     name = _job_name()
     if rank == 0:
-        host = _Sidecar(deadline, "host", name, str(workers), str(_servers_wanted()), str(deadline))
-        enlist(host)
-        _hosts.append(host)
-        return _parsed(host.answer())
+        return _parsed(_host(deadline, "host", name, str(workers), str(_servers_wanted()), str(deadline)).answer())
     if os.environ.get("RAY_ADDRESS"):
         finder = _Sidecar(deadline, "find", name, str(deadline))
         try:
@@ -65,6 +62,15 @@ def find_servers(rank: int, workers: int, deadline: float) -> dict[str, str]:
         finally:
             finder.end()
     return _parsed(board.ask_host(name, deadline))
+
+
+def _host(deadline: float, *args: str) -> _Sidecar:
+    """The process beside rank 0; that of an attempt which was interrupted goes on, for others may know of it."""
+    with Uninterrupted():
+        if not (_hosts and _hosts[-1].awaited):
+            _hosts.append(_Sidecar(deadline, *args))
+            enlist(_hosts[-1])
+    return _hosts[-1]
 
 
 class _Sidecar:
@@ -93,16 +99,22 @@ class _Sidecar:
                     start_new_session=True,
                 )
 
+    @property
+    def awaited(self) -> bool:
+        """Whether it is there, and nobody has heard its answer."""
+        return not self._said.closed and self._process.poll() is None
+
     def answer(self) -> str:
-        """What it says in its first line."""
+        """What it says in its first line; who is interrupted may ask again."""
         patience = self._deadline + _START
-        with self._said as said:
-            poll = select.poll()  # `select.select` takes the first 1024 descriptors only
-            poll.register(said, select.POLLIN)
-            if not poll.poll(1000 * patience):
-                self._process.kill()
-                raise error(TimeoutError, f"kvstore: Ray has neither started nor been joined within {patience:g} s")
-            line = said.readline()
+        poll = select.poll()  # `select.select` takes the first 1024 descriptors only
+        poll.register(self._said, select.POLLIN)
+        came = poll.poll(1000 * patience)
+        with Uninterrupted(), self._said as said:
+            line = said.readline() if came else ""
+        if not came:
+            self._process.kill()
+            raise error(TimeoutError, f"kvstore: Ray has neither started nor been joined within {patience:g} s")
         if not line:
             status = self._process.wait(_GRACE)
             raise error(ConnectionError, f"kvstore: the process that runs Ray has ended with status {status}")
