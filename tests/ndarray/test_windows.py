@@ -277,6 +277,45 @@ def test_memory_that_another_array_has_got_is_its_own_though_the_storage_of_the_
         assert theirs.asnumpy()[0, 0] == n + 1, again
 
 
+@pytest.mark.parametrize("told", [False, True])
+def test_windows_that_slide_stay_few_and_meet_those_before(threaded, slow, told):
+    ours, buffer = mx.nd.zeros((400,)), np.zeros(400, np.float32)
+    live, expected = deque(maxlen=3), np.zeros(400, np.float32)
+    for i in range(300):
+        part = slice(i, i + 100)
+        x = mx.nd.from_dlpack(ours[part].to_dlpack_for_write() if told else buffer[part])
+        live.append((i, x))
+        assert len(x._st.buffers) <= windows._MANY and len(x._st.parts) < 5 * windows._MANY
+        if i % 29 == 0:
+            slow(x + i, out=x)
+            expected[i : i + 100] += i
+        x += 1
+        expected[i : i + 100] += 1
+        at, first = live[0]
+        assert np.array_equal(first.asnumpy(), expected[at : at + 100])
+    assert np.array_equal(ours.asnumpy() if told else buffer, expected) and in_order()
+
+
+def test_threads_add_while_the_buffers_below_are_made_one(in_threads):
+    buffer = np.zeros(400, np.float32)
+    whole = mx.nd.from_dlpack(buffer[:50])
+
+    def add(first):
+        for i in range(first, 200):
+            if first:
+                x = mx.nd.from_dlpack(buffer[i : i + 60])
+                x += 1
+            else:
+                whole.__iadd__(1)
+
+    in_threads(add, [(0,), (1,)])
+    expected = np.zeros(400, np.float32)
+    expected[:50] += 200
+    for i in range(1, 200):
+        expected[i : i + 60] += 1
+    assert np.array_equal(buffer, expected)
+
+
 def laid_over(buffer):
     """Arrays over parts, then over the whole, of which all then wait for each other."""
     arrays = [mx.nd.from_dlpack(buffer[part]) for part in (slice(2), slice(3, 4), slice(None), slice(1, 3))]

@@ -31,14 +31,17 @@ class _Buffer:
         Whether arrays of ours ask its storage themselves, as they are no windows.
     into : _Buffer or None
         The one that has its engine variable, since an array lies over both.
+    before : sequence of weak references
+        Those in whose place it is: arrays that still live have these.
     """
 
-    __slots__ = ("first", "last", "storage", "arrays", "own", "into", "__weakref__")
+    __slots__ = ("first", "last", "storage", "arrays", "own", "into", "before", "__weakref__")
 
     def __init__(self, first: int, last: int, ctx: Context, own: Storage | None) -> None:
         self.first, self.last, self.storage, self.own = first, last, own or Storage(ctx), own is not None
         self.arrays: dict[int, _Array] = {}
         self.into: _Buffer | None = None
+        self.before: Sequence[weakref.ref[_Buffer]] = ()
 
     @property
     def root(self) -> _Buffer:
@@ -49,6 +52,11 @@ class _Buffer:
         if found is not self:
             self.into = found  # the way may have been long
         return found
+
+    @property
+    def locked(self) -> list[_Buffer]:
+        """Those whose locks are taken: whoever else lies there has one of them."""
+        return [self, *filter(None, (ref() for ref in self.before))]
 
 
 def _of_the_root(name: str) -> Any:
@@ -63,12 +71,15 @@ class _Window(Storage):
     common. Writes are counted for it alone: a backward does not refuse what was written elsewhere.
     """
 
-    __slots__ = ("buffers", "parts")
+    __slots__ = ("buffers",)
 
     def __init__(self, ctx: Context, buffers: Sequence[_Buffer]) -> None:
         self.ctx, self.buffers = ctx, buffers
-        self.parts = [b.storage for b in buffers]
         self.version, self.views = 0, -1
+
+    @property
+    def parts(self) -> list[Storage]:  # type: ignore[override]
+        return [b.storage for buffer in self.buffers for b in buffer.locked]
 
     @property
     def root(self) -> Storage:
@@ -103,11 +114,12 @@ class _Ref(weakref.ref):  # type: ignore[type-arg]
 
 
 class _Array(weakref.ref):  # type: ignore[type-arg]
-    """A reference to an array that has memory, which knows where its buffers begin."""
+    """A reference to an array that has memory, which knows where that is."""
 
-    __slots__ = ("key", "starts")
+    __slots__ = ("key", "first", "last")
     key: int
-    starts: Sequence[int]
+    first: int
+    last: int
 
 
 _alone = Clerk("mxcore-windows")
@@ -120,6 +132,8 @@ _gone: deque[_Ref] = deque()
 _left: deque[_Array] = deque()
 #: The buffers of our own arrays that others were told of, by the array's id, as long as it lives.
 _told: dict[int, Sequence[_Buffer]] = {}
+#: An array over more buffers than these makes them one.
+_MANY = 8
 
 
 def _tidy() -> list[Sequence[_Buffer]]:
@@ -127,7 +141,7 @@ def _tidy() -> list[Sequence[_Buffer]]:
     dropped: list[Sequence[_Buffer]] = []
     while _left:
         array = _left.popleft()
-        for buffer in filter(None, (_buffers[start]() for start in array.starts if start in _buffers)):
+        for buffer in _touched(array.first, array.last):
             if buffer.arrays.get(array.key) is array:
                 del buffer.arrays[array.key]
                 dropped.append([buffer])
@@ -181,28 +195,40 @@ def _over(
     already, each over its own, lets these have one variable, too.
     """
     first, last = map(int, np.lib.array_utils.byte_bounds(a))
-    dropped, found = _tidy(), []
+    dropped, found, at = _tidy(), list[_Buffer](), first
     for b in _touched(first, last):
-        if first < b.first:
-            found.append(_added(first, b.first, ctx, own))
+        if at < b.first:
+            found.append(_added(at, b.first, ctx, own))
         found.append(b)
-        first = b.last
-    if first < last:
-        found.append(_added(first, last, ctx, own))
+        at = b.last
+    if at < last:
+        found.append(_added(at, last, ctx, own))
     if not found:  # nothing lies there
         return [_Buffer(first, last, ctx, own)], dropped
     array = _Array(a, _left.append)
-    array.key, array.starts = id(a), [b.first for b in found]
+    array.key, array.first, array.last = id(a), first, last
     for b in found:
         b.arrays[array.key] = array
-    if own is not None:
-        _told[array.key] = found
     roots = [*dict.fromkeys(b.root for b in found)]
     one = next((b for b in roots if b.own), roots[0])  # its array asks its storage, whoever else does
     for other in roots:
         if other.storage is not one.storage:
             _join(one, other)
-    return found, dropped
+    laid, found = found, [_united(found, ctx)] if len(found) > _MANY else found
+    if own is not None:
+        _told[array.key] = laid + found  # the locks of those that it was laid over are its own
+    return found, [*dropped, laid]
+
+
+def _united(buffers: Sequence[_Buffer], ctx: Context) -> _Buffer:
+    """One in the place of several that lie side by side and have one engine variable: windows may slide for ever."""
+    for b in buffers:
+        _forget(b.first)
+    one = _added(buffers[0].first, buffers[-1].last, ctx, None)
+    one.into, one.before = buffers[0].root, [weakref.ref(b) for buffer in buffers for b in buffer.locked]
+    for b in buffers:
+        one.arrays.update(b.arrays)
+    return one
 
 
 def _join(one: _Buffer, other: _Buffer) -> None:
