@@ -208,6 +208,14 @@ def test_numbers_that_no_float_holds(value):
         Parser("op", {"p": Float(dynamic=True)})({"p": value})
 
 
+def test_tuples_may_be_long():
+    """As the cuts of a split are, which a file holds as text."""
+    value = tuple(range(100_000))
+    assert literal(str(value)) == value
+    with pytest.raises(ValueError, match="is no number, tuple or text"):
+        literal(str(value) * 10)
+
+
 def test_text_is_read_though_cpython_miscounts(monkeypatch):
     """It counts how deep syntax trees are for all threads together, and says so in one of them."""
     read, said = ast.literal_eval, []

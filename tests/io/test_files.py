@@ -64,7 +64,7 @@ def test_csv_types(table, dtype):
 def test_csv_takes_no_other_characters_for_numbers(table, dtype, bad):
     """NumPy's parser ends the process at some of these, and takes others for digits."""
     table.write_text(f"1,2\n\n3,{bad}\n", encoding="utf-8")
-    with pytest.raises(MXNetError, match=r"a\.csv', line (3|0: a byte 0)") as caught:
+    with pytest.raises(MXNetError, match=r"a\.csv', line 3: ") as caught:
         mx.io.CSVIter(data_csv=table, data_shape=(2,), batch_size=1, dtype=dtype)
     assert len(str(caught.value)) < 800
 
@@ -87,8 +87,18 @@ def test_csv_ends_of_lines_and_marks(table, text, monkeypatch):
 def test_csv_lines_without_end(table, monkeypatch):
     monkeypatch.setattr("mxcore.io.csv_iter._LONGEST", 1 << 21)
     table.write_bytes(b"1,2\n" + b"1" * (1 << 23))
-    with pytest.raises(MXNetError, match=r"a\.csv', line 1: .*a line of more than 2097152 bytes"):
+    with pytest.raises(MXNetError, match=r"a\.csv', line 2: it has more than 2097152 bytes"):
         mx.io.CSVIter(data_csv=table, data_shape=(2,), batch_size=1)
+
+
+def test_csv_lines_as_long_as_the_shape_asks_for(table, monkeypatch):
+    monkeypatch.setattr("mxcore.io.csv_iter._LONGEST", 1 << 10)
+    monkeypatch.setattr("mxcore.io.csv_iter._PIECE", 1 << 9)
+    table.write_text("".join(f"{','.join(3000 * [str(row)])}\n" for row in (1, 2)))
+    it = mx.io.CSVIter(data_csv=table, data_shape=(3000,), batch_size=2)
+    assert next(it).data[0].asnumpy().sum(axis=1).tolist() == [3000, 6000]
+    with pytest.raises(MXNetError, match="line 1: it has more than 1024 bytes; is this a text, and the shape right"):
+        mx.io.CSVIter(data_csv=table, data_shape=(2,), batch_size=2)
 
 
 def test_csv_folders_and_stores(table):

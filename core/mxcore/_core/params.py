@@ -120,7 +120,7 @@ class Param:
 def literal(text: str) -> Any:
     """The value that a text writes in Python; raises ValueError if it writes none, or is too long."""
     try:
-        return ast.literal_eval(text if len(text) <= 1 << 16 else "")
+        return ast.literal_eval(text if len(text) <= 1 << 20 else "")  # a tuple of over 100,000 numbers
     except (ValueError, SyntaxError, MemoryError, RecursionError):  # the last two from texts that are nested too deep
         raise ValueError(f"{text[:60]!r} is no number, tuple or text of Python") from None
     except SystemError:  # CPython counts how deep trees are for all threads together, and at times miscounts

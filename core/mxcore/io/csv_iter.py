@@ -21,8 +21,9 @@ from .rows_iter import RowsIter, files_of
 __all__ = ["CSVIter"]
 
 _TYPES = ("float32", "int32", "int64")
-#: What some programs put before a text, how much is read at a time, and the longest line, in bytes.
-_BOM, _PIECE, _LONGEST = b"\xef\xbb\xbf", 1 << 20, 1 << 24
+#: What some programs put before a text, how much is read at a time, and how long a line may be, or so many for each of
+#: its values, if these are more; in bytes.
+_BOM, _PIECE, _LONGEST, _EACH = b"\xef\xbb\xbf", 1 << 20, 1 << 24, 64
 
 
 class _Lines:
@@ -31,21 +32,33 @@ class _Lines:
     `number` is that of the line given last.
     """
 
-    def __init__(self, file: BinaryIO, name: PathLike) -> None:
+    def __init__(self, file: BinaryIO, name: PathLike, width: int) -> None:
         self.file, self.name, self.number = file, name, 0
+        self.longest = max(_LONGEST, _EACH * width)
 
     def __iter__(self) -> Iterator[str]:
-        rest = self.file.read(len(_BOM))
-        rest = b"" if rest == _BOM else rest
+        begun = [self.file.read(len(_BOM))]  # the line so far
+        if begun == [_BOM]:
+            begun = []
         while block := self.file.read(_PIECE):
             if block.endswith(b"\r"):
                 block += self.file.read(1)  # an end of line may be two bytes
-            if len(rest) > _LONGEST or b"\0" in block:
-                raise self.error(f"a byte 0, or a line of more than {_LONGEST} bytes, follows; is this a text?")
-            whole = (rest + block).splitlines()
-            rest = b"" if block.endswith((b"\r", b"\n")) else whole.pop()
-            yield from self._checked(whole)
-        yield from self._checked(rest.splitlines())
+            self._check(block, begun)
+            begun.append(block)
+            if b"\n" in block or b"\r" in block:
+                whole = b"".join(begun).splitlines()
+                begun = [] if block.endswith((b"\r", b"\n")) else [whole.pop()]
+                yield from self._checked(whole)
+        yield from self._checked(b"".join(begun).splitlines())
+
+    def _check(self, block: bytes, begun: list[bytes]) -> None:
+        """Refuse what is no text, and a line that never ends."""
+        if b"\0" in block:
+            self.number += len((block[: block.index(b"\0")] + b"0").splitlines())
+            raise self.error("it holds a byte 0; is this a text?")
+        if sum(map(len, begun)) > self.longest:
+            self.number += 1
+            raise self.error(f"it has more than {self.longest} bytes; is this a text, and the shape right?")
 
     def _checked(self, lines: list[bytes]) -> Iterator[str]:
         text = b"\n".join(lines)
@@ -70,7 +83,7 @@ def _read(path: PathLike, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array
     width, parts = math.prod(shape), []
     for name in files_of(path):
         with reading(name) as f:
-            lines = _Lines(f, name)
+            lines = _Lines(f, name, width)
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", UserWarning)  # a file without rows adds none

@@ -78,7 +78,7 @@ class _Window(Storage):
         self.version, self.views = 0, -1
 
     @property
-    def parts(self) -> list[Storage]:  # type: ignore[override]
+    def parts(self) -> list[Storage]:
         return [b.storage for buffer in self.buffers for b in buffer.locked]
 
     @property
