@@ -384,12 +384,15 @@ class Parameter:
     def _check_and_get(self, which: str, ctx: type[list[Any]]) -> list[NDArray]: ...
 
     @overload
-    def _check_and_get(self, which: str, ctx: Context | None) -> NDArray: ...
+    def _check_and_get(self, which: str | list[NDArray] | None, ctx: Context | None) -> NDArray: ...
 
-    def _check_and_get(self, which: str, ctx: Context | type[list[Any]] | None) -> Any:
-        """The array on `ctx` of ``"_data"`` or ``"_grad"``, all if `ctx` is ``list``; tells why there is none."""
+    def _check_and_get(self, which: str | list[NDArray] | None, ctx: Context | type[list[Any]] | None) -> Any:
+        """The array on `ctx` of ``"_data"`` or ``"_grad"``, all if `ctx` is ``list``; tells why there is none.
+
+        Parameters of other libraries, which inherit from these, give the arrays themselves.
+        """
         deferred = self._deferred_init  # asked first: a thread that ends the waiting has the arrays before
-        arrays = getattr(self, which)
+        arrays = getattr(self, which) if isinstance(which, str) else which
         if arrays is not None:
             if ctx is list:
                 return arrays
@@ -592,11 +595,31 @@ class Parameter:
                 "than one trainers for a row_sparse Parameter is not supported.",
             )
         # Weak: a dropped trainer shall take its optimizer states with it.
-        self._trainer_ref = None if trainer is None else weakref.ref(trainer)
+        self._trainer = trainer
+
+    # Parameters of other libraries, which inherit from these, take over what another one has.
 
     @property
     def _trainer(self) -> Trainer | None:
         return None if self._trainer_ref is None else self._trainer_ref()
+
+    @_trainer.setter
+    def _trainer(self, trainer: Trainer | None) -> None:
+        self._trainer_ref = None if trainer is None else weakref.ref(trainer)
+
+    @property
+    def _ctx_map(self) -> list[list[int | None]]:
+        """Which array is on a context: by the parity of its type's id, and its number."""
+        found: list[list[int | None]] = [[], []]
+        for i, ctx in enumerate(self._ctx_list):
+            numbers = found[ctx.device_typeid & 1]
+            numbers += [None] * (ctx.device_id + 1 - len(numbers))
+            numbers[ctx.device_id] = i
+        return found
+
+    @_ctx_map.setter
+    def _ctx_map(self, found: list[list[int | None]]) -> None:
+        """The contexts tell it."""
 
     def _need_trainer(self) -> Trainer:
         trainer = self._trainer
