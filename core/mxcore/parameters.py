@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -131,11 +132,19 @@ class Shape(Param):
         return "tuple of ints" if self.kind == "shape" else "tuple of floats"
 
 
+_NOT_FINITE = re.compile("inf|nan", re.IGNORECASE)
+
+
 class Floats(Shape):
     """A tuple of floats."""
 
     kind = "floats"
     element = staticmethod(lambda v: Float().convert(v))
+
+    def convert(self, value: Any) -> tuple[Any, ...]:
+        if isinstance(value, str) and _NOT_FINITE.search(value):  # Python writes it so in a tuple, and does not read it
+            value = [word for word in value.strip().strip("()[]").split(",") if word.strip()]
+        return super().convert(value)
 
 
 def dtype_name(dtype: Any) -> str:
@@ -210,7 +219,9 @@ def strings(op: Op, p: Params) -> dict[str, str]:
 
 
 def _string(param: Param, given: Any, value: Any) -> str:
-    kept = isinstance(given, np.generic) or _plain(given) and (given.__class__ is not bool or param.kind == "bool")
+    # What NumPy writes of a number need not be more than what tells it from others of its dtype.
+    exact = isinstance(given, np.generic) and param.parse(str(given)) == value
+    kept = exact or _plain(given) and (given.__class__ is not bool or param.kind == "bool")
     # A dtype has one name; a scalar may have been set since.
     kept = kept and param.kind != "dtype" and (not param.dynamic or param.parse(given) == value)
     return str(given) if kept else param.format(value)

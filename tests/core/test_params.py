@@ -183,7 +183,7 @@ def test_strings_are_what_was_given():
 def test_strings_of_scalars_are_those_of_the_call():
     o = op("t", scalar=Float(dynamic=True))(body)
     calls = [o.parse({"scalar": v}) for v in (2, 2.0, "2e0", np.float32(0.1), True)]
-    assert [strings(o, p)["scalar"] for p in calls] == ["2", "2.0", "2e0", "0.1", "1.0"]
+    assert [strings(o, p)["scalar"] for p in calls] == ["2", "2.0", "2e0", "0.10000000149011612", "1.0"]
     assert strings(o, calls[0].with_dynamic({"scalar": 3.5})) == {"scalar": "3.5"}
 
 
@@ -206,6 +206,15 @@ def test_texts_of_any_length_and_depth(spec, text):
 def test_numbers_that_no_float_holds(value):
     with pytest.raises(MXNetError, match="operator op: parameter 'p' must be float"):
         Parser("op", {"p": Float(dynamic=True)})({"p": value})
+
+
+def test_tuples_of_floats_that_are_not_finite():
+    kind = Floats((0.0, 1.0))
+    for value in ((0.0, float("inf")), (-float("inf"),), (float("nan"), 2.5)):
+        text = kind.format(kind.parse(value))
+        assert repr(kind.parse(text)) == repr(value)
+    with pytest.raises(TypeError, match="'infinite'"):
+        kind.parse("(infinite, 1)")
 
 
 def test_tuples_may_be_long():

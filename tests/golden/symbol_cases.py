@@ -105,7 +105,7 @@ CALLS = (
     ("UpSampling", dict(scale=2, sample_type="nearest", num_args=1)),
     ("Cast", dict(dtype=np.float16)),
     ("clip", dict(a_min=0, a_max=np.float64(1.5))),
-    ("clip", dict(a_min=np.float32(0.1), a_max=1)),
+    ("clip", dict(a_min=np.float32(0.5), a_max=1)),
     ("slice", dict(begin=(0, None), end=(2, None))),
     ("slice_axis", dict(axis=0, begin=1, end=None)),
     ("sum", dict(axis=1)),

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -307,3 +308,33 @@ def test_a_misspelt_parameter_in_a_file_is_refused():
     )
     with pytest.raises(mx.base.MXNetError, match="'f': operator FullyConnected takes no attribute 'no_bais'"):
         mx.sym.load_json(text)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x, c: x * c,
+        lambda x, c: c - x,
+        lambda x, c: x > c,
+        lambda x, c: mx.sym.clip(x, a_min=-c, a_max=c),
+        lambda x, c: mx.sym.LeakyReLU(-x, slope=c),
+        lambda x, c: mx.sym.maximum(x, c),
+    ],
+)
+def test_a_file_holds_the_number_that_its_graph_computes_with(make, dtype):
+    """NumPy writes 0.1 of the float16 next to it, which is 0.0999755859375."""
+    c = mx.nd.array([0.1]).astype(dtype).asscalar()
+    graph, x = make(mx.sym.var("x"), c), mx.nd.array([1000, 0.1, 0.09997559])
+    found = [s.bind(mx.cpu(), {"x": x}).forward()[0].asnumpy() for s in (graph, mx.sym.load_json(graph.tojson()))]
+    assert np.array_equal(*found)
+    if dtype != "float64":
+        assert str(float(c)) in graph.tojson() or str(-float(c)) in graph.tojson()
+
+
+def test_numbers_of_the_other_face_are_any_of_numpys():
+    x = mx.sym.var("x").as_np_ndarray()
+    for dtype in ("float16", "bfloat16"):
+        c = mx.nd.array([0.5]).astype(dtype).asscalar()
+        for y in (x * c, mx.sym.np.add(x, c)):
+            assert "0.5" in y.tojson()

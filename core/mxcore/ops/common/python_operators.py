@@ -101,7 +101,7 @@ def arithmetic(
 
     def method(elementwise: str, broadcast: str, scalar_op: str) -> Callable[[Any, Any], Any]:
         def compute(self: Any, other: Any) -> Any:
-            if isinstance(other, (numbers.Number, np.bool_, np.ndarray)):
+            if isinstance(other, (numbers.Number, np.generic, np.ndarray)):
                 return self._scalar(scalar_op, other)
             return self._binary(elementwise, broadcast, other) if isinstance(other, cls) else NotImplemented
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
+import numpy as np
+
 from ..._core.errors import error
 from ...np_functions import Face
 from ...np_functions.python_methods import give_methods
@@ -47,7 +49,7 @@ class Symbols(Face):
 
     def with_number(self, name: str, op: str, x: Any, number: Any, out: Any = None) -> Any:
         """What an operator of a symbol and a number gives; `name` is the function's."""
-        if not isinstance(number, numbers.Number):
+        if not isinstance(number, (numbers.Number, np.generic)):
             raise error(TypeError, f"np.{name}: a symbol cannot be combined with a {type(number).__name__}")
         return self.call(op, x, scalar=number)
 
