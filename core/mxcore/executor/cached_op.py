@@ -676,9 +676,10 @@ class _Pending:
                 mine.leave()
 
     def __del__(self) -> None:
-        room, idle = self.memory.room, self.memory.signature.idle
-        self.memory.leave()
-        idle.append(room)
+        if (memory := getattr(self, "memory", None)) is not None:  # else its making was interrupted
+            room, idle = memory.room, memory.signature.idle
+            memory.leave()
+            idle.append(room)
 
 
 def _places(memory: _Memory, entries: Sequence[Any], leaves: dict[Any, Any], dys: Sequence[Any]) -> Sequence[Any]:

@@ -17,6 +17,7 @@ from .._core.engine import engine
 from .._core.errors import error
 from .._core.params import Parser, as_dtype
 from .._core.state import state
+from .._locks import fork_safe_lock
 from ..elementwise import true_bools
 from ..parameters import DType, Shape
 from .checks import arrays as only_arrays
@@ -327,20 +328,23 @@ def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True, array_cls:
             f"from_numpy: an array of {ndarray.dtype.str} is in another "
             "byte order than this machine's; pass zero_copy=False",
         )
-    whole: Any = ndarray.base
-    ours: list[Any] = [whole] if isinstance(whole, np.ndarray) and _shared.get(id(whole)) is whole else []
-    for a in (*ours, ndarray):  # it may have been shared before, or what it is a part of
-        with suppress(ValueError):  # which the memory itself may refuse
-            a.flags.writeable = True
-    view = ndarray.view(dtype, np.ndarray)  # whose subclasses have rules of their own
-    for a in (ndarray, *ours):
-        a.flags.writeable = False
-    _shared[id(ndarray)] = ndarray
+    with _sharing:
+        whole: Any = ndarray.base
+        ours: list[Any] = [whole] if isinstance(whole, np.ndarray) and _shared.get(id(whole)) is whole else []
+        for a in (*ours, ndarray):  # it may have been shared before, or what it is a part of
+            with suppress(ValueError):  # which the memory itself may refuse
+                a.flags.writeable = True
+        view = ndarray.view(dtype, np.ndarray)  # whose subclasses have rules of their own
+        for a in (ndarray, *ours):
+            a.flags.writeable = False
+        _shared[id(ndarray)] = ndarray
     return array_cls(view, storage_over(view, ctx))
 
 
 #: The arrays that are read-only since they share their memory.
 _shared: WeakValueDictionary[int, np.ndarray[Any, Any]] = WeakValueDictionary()
+#: Held while they are writable for a moment; a handler of the holder's may share others.
+_sharing = fork_safe_lock()
 
 
 def from_dlpack(dlpack: Any) -> NDArray:
