@@ -251,7 +251,7 @@ def test_a_pass_named_like_a_stock_one_is_refused(plug, name):
 
 @pytest.mark.parametrize("arguments", [("", 1, len), (5, 1, len), ("test_pass", "first", len), ("test_pass", 1, None)])
 def test_a_pass_is_a_name_a_number_and_a_function(arguments):
-    with pytest.raises(MXNetError, match="it takes a name, a number or None, and a function"):
+    with pytest.raises(MXNetError, match="it takes a name, a number or None, a function, and names"):
         GraphPass(*arguments)
 
 

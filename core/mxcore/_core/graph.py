@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from .checks import checked
@@ -154,6 +154,8 @@ class GraphPass:
         types of all entries are known; so is, in `info`, where the program runs (``ctx``), whether in training mode
         (``is_train``), how many heads are outputs (``n_first``: the others are gradients), and which nodes run
         elsewhere (``contexts``: id of the node -> context).
+    operators : collection of str
+        Names of operators: a graph without any of them stays as it is, and nobody asks. Binding takes less time so.
 
     Raises
     ------
@@ -161,11 +163,20 @@ class GraphPass:
         If the name is that of a stock pass, or an argument is of another kind.
     """
 
-    def __init__(self, name: str, order: int | None, fn: Callable[[Graph], Graph], late: bool = False) -> None:
-        number = isinstance(order, (int, float)) and order == order
-        if not (name and isinstance(name, str) and (order is None or number) and callable(fn)):
+    def __init__(
+        self,
+        name: str,
+        order: int | None,
+        fn: Callable[[Graph], Graph],
+        late: bool = False,
+        operators: Collection[str] = (),
+    ) -> None:
+        number = isinstance(order, (int, float)) and order == order or order is None
+        if not (name and isinstance(name, str) and number and callable(fn)) or isinstance(operators, str):
             raise error(
-                TypeError, f"GraphPass({name!r}, {order!r}, {fn!r}): it takes a name, a number or None, and a function"
+                TypeError,
+                f"GraphPass({name!r}, {order!r}, {fn!r}, operators={operators!r}): it takes a name, a number or None, "
+                "a function, and names of operators",
             )
         if name in STOCK_PASSES:
             raise error(
@@ -173,5 +184,5 @@ class GraphPass:
                 f"graph pass '{name}': mxcore's own pass has this name "
                 f"(as {', '.join(STOCK_PASSES)} have), by which it is switched off; choose another one",
             )
-        self.name, self.order, self.fn, self.late = name, order, fn, late
+        self.name, self.order, self.fn, self.late, self.operators = name, order, fn, late, frozenset(operators)
         checked("graph pass", self)

@@ -16,7 +16,7 @@ from .._core.call import op_context
 from .._core.context import Context
 from .._core.errors import error
 from .._core.gradplan import plan_of
-from .._core.graph import Graph, topo
+from .._core.graph import Graph, Node, topo
 from .._core.op import Op
 from .._core.params import Parser
 from .._core.state import state
@@ -52,6 +52,11 @@ _FLAGS = Parser(
 )
 #: So many programs (one per shapes, dtypes, mode, wanted gradients and outputs that have some) are kept for one graph.
 _LIMIT = 32
+#: A graph that has so many may meet others at each call, as a decoder of sequences does: what predicts for further
+#: shapes runs node by node, for a program takes as long to make as some ten such calls. It is remembered of so many
+#: signatures, so that all calls of one have the same bits. A program that nobody has wanted in so many calls with other
+#: shapes than the one before makes place.
+_REMEMBERED, _OLD = 4096, 1024
 
 
 class CachedOp:
@@ -91,11 +96,14 @@ class CachedOp:
         self.flags = dict(flags)
         _FLAGS(dict(self.flags))
         self._passed: Any = None
+        self._walked: tuple[Any, Sequence[Node]] | None = None
         self._names = symbol.list_inputs()
         #: States of its operators, also inside of loops, where they are not listed.
         self._aux = frozenset((*symbol.list_auxiliary_states(), *inner_states(Graph(symbol._heads))))
         self._last: _Signature | None = None
         self._signatures = Recent(_LIMIT)
+        #: Signature -> whether it has a program; how many were met.
+        self._ways, self._met = Recent(_REMEMBERED), 0
         #: By context, mode and inputs that need gradients: which outputs had none when it was asked for last.
         self._without: dict[Any, frozenset[int]] = {}
         self._rooms: dict[Context, Rooms] = {}
@@ -135,6 +143,7 @@ class CachedOp:
     def _forget(self) -> None:
         """Compile anew at the next call: passes or kernels have come or gone."""
         self._signatures.clear()  # first: who is making one does not keep it
+        self._ways.clear()
         self._passed = self._last = None
         self._without.clear()
         self._rooms.clear()
@@ -175,12 +184,7 @@ class CachedOp:
         """What a call gives, as a list in every case."""
         hook = self._hook  # another thread may take it away
         if hook is not None:
-            heads = merge_equal(self._heads) if Settings.now().merge else self._heads
-            outs = interpret(
-                heads, dict(zip(self._names, args)), args[0].context if args else None, partial(_report, *hook)
-            )
-            wanted = self.symbol.array
-            return [y if y.__class__ is wanted or y.stype != "default" else y.of(wanted) for y in outs]
+            return self._by_nodes(merge_equal(self._heads) if Settings.now().merge else self._heads, args, hook)
         if len(args) != len(self._names):
             raise error(
                 TypeError, f"CachedOp takes {len(self._names)} arrays ({', '.join(self._names[:8])} …), got {len(args)}"
@@ -199,12 +203,39 @@ class CachedOp:
         found = self._last
         if found is None or not found.fits(ctx, mode["train"], needs, args, datas):
             found = self._signature(ctx, mode["train"], needs, args, datas)
+            if found is None:
+                return self._apart(args, self._by_nodes(self._heads, args, order=self._order))
         return found.call(self, args, datas)
+
+    @property
+    def _order(self) -> Sequence[Node]:
+        """The nodes of the graph, inputs first."""
+        heads, found = self._heads, self._walked
+        if found is None or found[0] is not heads:
+            found = self._walked = heads, topo(heads)
+        return found[1]
+
+    def _by_nodes(self, heads: Any, args: Sequence[Any], hook: Any = None, order: Any = None) -> list[Any]:
+        """The outputs by eager calls."""
+        told = None if hook is None else partial(_report, *hook)
+        outs = interpret(heads, dict(zip(self._names, args)), args[0].context if args else None, told, order)
+        wanted = self.symbol.array
+        return [y if y.__class__ is wanted or y.stype != "default" else y.of(wanted) for y in outs]
+
+    @staticmethod
+    def _apart(args: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
+        """Outputs as a program gives them: with memory that nobody else has."""
+        seen, found = {*map(id, args)}, []
+        for y in outs:
+            own = id(y) not in seen and y.stype == "default" and y._st.ctx.device.owns(y._data)
+            found.append(y if own else y.copy())
+            seen.add(id(y))
+        return found
 
     def _signature(
         self, ctx: Context, train: bool, needs: Any, args: Sequence[Any], datas: Sequence[Any]
-    ) -> _Signature:
-        """The signature that fits these arrays, compiled at first use."""
+    ) -> _Signature | None:
+        """The signature that fits these arrays, compiled at first use; None if others have all programs."""
         for name, x in zip(self._names, args):
             if x._st.ctx is not ctx:
                 raise error(
@@ -213,8 +244,12 @@ class CachedOp:
                     f"{x._st.ctx}); copy one with as_in_context() first",
                 )
         key = (ctx, train, needs, tuple([(d.shape, d.dtype, x.stype) for d, x in zip(datas, args)]))
+        self._met += 1
+        if needs is None and not train and not self._ways.find(key, self._has_place):
+            return None
         begun = self._signatures.cleared
         found = self._found(key, self._without.get(key[:3], _NONE), args, datas)
+        found.used = self._met
         if begun != self._signatures.cleared:  # its kernels may be those of a plugin that is gone
             return found
         last, self._last = self._last, found
@@ -222,6 +257,18 @@ class CachedOp:
             last.datas = [old if old is new else _GONE for old, new in zip(last.datas, datas)]
         found.datas = [*datas]
         return found
+
+    def _has_place(self) -> bool:
+        """Whether there is place for one more program, or one that nobody has wanted for long can go."""
+        if len(self._signatures) < _LIMIT:
+            return True
+        with suppress(KeyError, StopIteration, RuntimeError):  # another thread is faster
+            where, oldest = next(iter(self._signatures.items()))
+            if self._met - oldest.used > _OLD:
+                del self._signatures[where]
+                self._ways.pop(oldest.key, None)
+                return True
+        return False
 
     def _found(self, key: tuple[Any, ...], without: frozenset[int], args: Sequence[Any], datas: Any) -> _Signature:
         made: _Signature = self._signatures.find(
@@ -322,6 +369,8 @@ class _Signature:
         names = owner._names
         ctx, train, needs, _ = key
         self.key, self.without = key, without
+        #: How many its owner had met when it was wanted last.
+        self.used = 0
         variables = (
             {n: tuple(d.shape) for n, d in zip(names, datas)},
             {n: d.dtype for n, d in zip(names, datas)},

@@ -20,7 +20,7 @@ from .replayed import instantiate
 __all__ = ["Room", "Rooms"]
 
 #: A room that nobody has looked for while so many programs were made goes.
-_PATIENCE = 32
+_PATIENCE = 24
 
 
 class Room:

@@ -39,7 +39,8 @@ def mxcore_graph_passes() -> list[GraphPass]:
 
     if not compiles():
         return []
-    return [GraphPass(f.__name__, -1, f, late=True) for f in (norm_relu, picked_softmax)]
+    wanted = {norm_relu: "BatchNorm", picked_softmax: "pick"}
+    return [GraphPass(f.__name__, -1, f, late=True, operators=[op]) for f, op in wanted.items()]
 
 
 @hookimpl

@@ -10,6 +10,8 @@ from mxcore.plugin import Graph, GraphPass, hookimpl
 API_VERSION = 1
 #: The devices of the host's memory, for which the kernels and passes are.
 DEVICES = ("cpu", "cpu_pinned", "cpu_shared")
+#: Without one of these a graph stays as it is.
+CONVOLUTIONS = ("Convolution", "_backward_Convolution")
 
 
 @hookimpl
@@ -28,7 +30,10 @@ def mxcore_graph_passes() -> list[GraphPass]:
     if found() is None:
         return []
     modules = {"onednn_layers": "gather", "onednn_channels_last": "channels_last"}
-    return [GraphPass(name, 0, partial(_passed, module), late=True) for name, module in modules.items()]
+    return [
+        GraphPass(name, 0, partial(_passed, module), late=True, operators=CONVOLUTIONS)
+        for name, module in modules.items()
+    ]
 
 
 def _passed(module: str, graph: Graph) -> Graph:

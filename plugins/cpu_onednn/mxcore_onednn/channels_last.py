@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from mxcore.layouts import channels_first
 from mxcore.plugin import Graph, Node, Params, find_op, given_params
 
-from . import DEVICES
+from . import CONVOLUTIONS, DEVICES
 from .calls import MOST, floats
 from .convolution import Geometry
 from .last import backward, forward
@@ -50,7 +50,7 @@ def channels_last(graph: Graph) -> Graph:
         or library() is None
     ):
         return graph
-    if not any(n.op is not None and n.op.name in _CONVOLUTIONS for n in graph.nodes):
+    if not any(n.op is not None and n.op.name in CONVOLUTIONS for n in graph.nodes):
         return graph
     new = _Turned(graph)
     return new.graph if _worth(new.turned, new.spared) else graph
@@ -224,9 +224,6 @@ def _spared(g: Geometry, pieces: Sequence[str]) -> int:
     return found - _DEAR * sum(images for piece in pieces if not travels(isa, piece, g))
 
 
-_CONVOLUTIONS = ("Convolution", "_backward_Convolution")
-
-
 # -- the walk --------------------------------------------------------------------------------------------------------
 class _Turned:
     """A graph as it becomes.
@@ -268,7 +265,7 @@ class _Turned:
     def _layer(self, n: Node) -> _Layer | None:
         """How a node computes with channels last, if it can and shall: some image comes so, or it is a convolution."""
         graph = self.old
-        convolves = n.op.name in _CONVOLUTIONS
+        convolves = n.op.name in CONVOLUTIONS
         if not convolves and not any(e in self.last for e in n.inputs):
             return None
         if not floats(graph, [*n.inputs, (n, 0)]):

@@ -119,6 +119,8 @@ def run_passes(heads: Any, shapes: Mapping[str, Any] | None = None, dtypes: Mapp
     """
     for name in _brought(late=False):
         graph = Graph(heads)
+        if not _asked(name, graph):
+            continue
         graph.shapes, graph.dtypes = (
             {(n, 0): facts[n.name] for n in graph.variables() if n.name in facts}
             for facts in (shapes or {}, dtypes or {})
@@ -140,6 +142,8 @@ def run_late_passes(graph: Graph, names: Iterable[str], **info: Any) -> Graph:
     """
     graph.info.update(info)
     for name in names:
+        if not _asked(name, graph):
+            continue
         before = Graph(graph.heads)
         before.shapes, before.dtypes, before.stypes = dict(graph.shapes), dict(graph.dtypes), dict(graph.stypes)
         before.info = dict(graph.info)
@@ -147,6 +151,13 @@ def run_late_passes(graph: Graph, names: Iterable[str], **info: Any) -> Graph:
         found = run_pass(name, graph, bound=True)
         graph = _completed(before, nodes, found, pass_named(name))
     return graph
+
+
+def _asked(name: str, graph: Graph) -> bool:
+    """Whether a graph has one of the operators that a pass is for."""
+    todo = tables.by_kind["graph_pass"].items.get(name)
+    wanted = None if todo is None else todo.operators
+    return not (wanted and wanted.isdisjoint(n.op.name for n in graph.nodes if n.op is not None))
 
 
 def _completed(before: Graph, nodes: set[Node], found: Graph, where: str) -> Graph:

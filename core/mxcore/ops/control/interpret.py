@@ -19,6 +19,7 @@ def interpret(
     values: Mapping[str, Any],
     ctx: Any = None,
     monitor: Callable[[Node, Sequence[Any], list[Any]], None] | None = None,
+    order: Sequence[Node] | None = None,
 ) -> list[Any]:
     """Compute heads from arrays for the variables; recorded like any eager calls.
 
@@ -31,13 +32,15 @@ def interpret(
         Where operators without inputs run; the current context unless told.
     monitor : callable, optional
         Called with (node, inputs, outputs) after each operator.
+    order : sequence of Node, optional
+        The nodes, inputs first, for who knows it.
 
     Returns
     -------
     list of Array
     """
     done: dict[int, list[Any]] = {}
-    nodes = topo(heads)
+    nodes = topo(heads) if order is None else order
     decided = _decided(nodes, values)
     for n in nodes:
         if n.op is None:
