@@ -5,7 +5,6 @@ fsspec's own list all the folders of all names, look a link up among all members
 
 from __future__ import annotations
 
-import contextlib
 import posixpath
 import tarfile
 import zipfile
@@ -15,6 +14,7 @@ import fsspec
 from fsspec.compression import compr
 from fsspec.utils import infer_compression
 
+from ._interrupts import suppress
 from .limits import Searched
 from .limits.tars import Tar
 
@@ -65,7 +65,7 @@ class _Files(fsspec.AbstractFileSystem):  # type: ignore[misc]  # fsspec has no 
             self._close()
 
     def _close(self) -> None:
-        with contextlib.suppress(OSError):  # it was only read
+        with suppress(OSError):  # it was only read
             self._of.close()
 
     @classmethod

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 # Its functions are C's: those of `signal` look each handler up in an enumeration.
 import _signal  # type: ignore[import-not-found]
+import contextlib
 import functools
 import signal
 import sys
 import threading
 from _signal import getsignal
+from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
 from ._forks import at_fork
 
-__all__ = ["Uninterrupted", "handled", "let_through"]
+__all__ = ["Uninterrupted", "by_a_handler", "handled", "let_through", "suppress"]
 
 _SIGINT, _SIGNALS = int(signal.SIGINT), [*map(int, signal.valid_signals())]
 #: By its id, for it may be any object: what runs no code of the user's, but may raise KeyboardInterrupt.
@@ -70,8 +72,32 @@ def _code(handler: Any) -> Any:
     return getattr(function, "__code__", None)
 
 
+def _has(values: Iterable[Any], frame: FrameType) -> bool:
+    return any(v is frame or v.__class__ is tuple and any(w is frame for w in v) for v in values)
+
+
+def by_a_handler(exc: BaseException) -> bool:
+    """Whether a signal's handler of the user's raised it: what it came in the midst of has not failed.
+
+    Such a function is given the frame that it interrupts; and it may be set, as most are that are asked for at all.
+    """
+    codes = [_code(handler) for handler in map(getsignal, _SIGNALS) if id(handler) not in _PLAIN]
+    at, before = exc.__traceback__, None
+    while at is not None:
+        frame = at.tb_frame
+        if frame.f_code in codes or before is not None and _has(frame.f_locals.values(), before):
+            return True
+        at, before = at.tb_next, frame
+    return False
+
+
 def let_through(exc: BaseException) -> None:
     """Raise what Ctrl-C or a signal's handler of the user's raised again: what it came in the midst of has not failed.
+
+    Parameters
+    ----------
+    exc : BaseException
+        What was caught.
 
     Examples
     --------
@@ -88,12 +114,26 @@ def let_through(exc: BaseException) -> None:
     TimeoutError: too late
     >>> _ = signal.signal(signal.SIGTERM, before)
     """
-    codes = [_code(handler) for handler in map(getsignal, _SIGNALS) if id(handler) not in _PLAIN]
-    at = exc.__traceback__ if codes else None
-    while at is not None and at.tb_frame.f_code not in codes:
-        at = at.tb_next
-    if at is not None or isinstance(exc, KeyboardInterrupt):
+    if isinstance(exc, KeyboardInterrupt) or by_a_handler(exc):
         raise exc
+
+
+class suppress(contextlib.suppress):
+    """A with-block that some errors end in silence, as the standard library's; but for those of a signal's handler.
+
+    Parameters
+    ----------
+    *exceptions
+        Classes of errors.
+
+    Examples
+    --------
+    >>> with suppress(OSError):
+    ...     raise FileNotFoundError
+    """
+
+    def __exit__(self, kind: Any, exc: Any, tb: Any) -> bool:
+        return bool(super().__exit__(kind, exc, tb)) and not by_a_handler(exc)
 
 
 class Uninterrupted:

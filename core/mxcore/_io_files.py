@@ -15,6 +15,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
+from ._interrupts import let_through, suppress
 from .base import MXNetError, error
 from .urls import LOCAL, PathLike, check_file, is_url, store, text_of
 
@@ -158,6 +159,7 @@ def reading(path: PathLike) -> Iterator[BinaryIO]:
         try:
             yield io.BufferedReader(_Whole(file, size)) if is_url(name) and isinstance(size, int) else file
         except Exception as e:
+            let_through(e)
             if _written(file) in (before, None):
                 raise
             problem = e  # what was found wrong with it is no more than a consequence
@@ -173,7 +175,7 @@ def _closing(file: BinaryIO) -> Iterator[BinaryIO]:
     try:
         yield file
     finally:
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             file.close()
 
 
@@ -207,7 +209,8 @@ def _written(file: BinaryIO) -> tuple[int, int] | None:
     """Length and time of a regular local file, which change when somebody writes into it; None if it tells none."""
     try:
         found = os.fstat(file.fileno())
-    except (OSError, AttributeError, ValueError):
+    except (OSError, AttributeError, ValueError) as e:
+        let_through(e)
         return None
     return (found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
 
@@ -388,7 +391,8 @@ def _is_regular(file: BinaryIO) -> bool:
     """Whether a file has a size: a regular one, or an object in a store."""
     try:
         return stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-    except (OSError, AttributeError):
+    except (OSError, AttributeError) as e:
+        let_through(e)
         return True
 
 
@@ -589,6 +593,7 @@ def explained(name: str, verb: str, foreign: bool = False) -> Iterator[None]:
     except MXNetError:
         raise
     except OSError as problem:
+        let_through(problem)
         new = error(type(problem), f"cannot {verb} {name!r}: {_reason(name, problem)}")
         new.errno = problem.errno  # type: ignore[attr-defined]  # as the class is an OSError's, too
         try:
@@ -596,6 +601,7 @@ def explained(name: str, verb: str, foreign: bool = False) -> Iterator[None]:
         finally:
             del new  # else its traceback holds this frame, and with it all that its callers have open
     except Exception as problem:
+        let_through(problem)
         if not foreign:
             raise
         kind = type(problem).__name__
@@ -620,6 +626,7 @@ def _reason(name: str, problem: OSError) -> str:
         if not os.path.isabs(path):
             try:
                 return f"{reason} (looked in {os.getcwd()!r})"
-            except OSError:
+            except OSError as e:
+                let_through(e)
                 return f"{reason}: the folder in which this process works does not exist any more"
     return reason

@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ._interrupts import Uninterrupted
+from ._interrupts import Uninterrupted, let_through, suppress
 
 __all__ = ["CodeCache", "Places"]
 
@@ -108,7 +108,7 @@ class CodeCache:
             lambda: Path(tempfile.mkdtemp(prefix="mxcore-")),
         )
         for make in makers:
-            with contextlib.suppress(OSError):  # also where there is no folder for temporary files at all
+            with suppress(OSError):  # also where there is no folder for temporary files at all
                 path = make()
                 if not _unfit(path) and os.access(path, os.W_OK | os.X_OK):
                     _warn(wanted, wrong or "it cannot be written", f"is kept in {path}")
@@ -123,12 +123,13 @@ class CodeCache:
                 with open(where / name, "rb", opener=_at_once) as f:
                     found = os.fstat(f.fileno())
                     data = f.read() if stat.S_ISREG(found.st_mode) and _ours(found) else b""
-            except OSError:
+            except OSError as e:
+                let_through(e)
                 continue
             begin = len(_MAGIC) + _DIGEST
             if data[:begin] == _MAGIC + _digest(name, data[begin:]):
                 if found.st_mtime < time.time() - _NOTED:
-                    with contextlib.suppress(OSError):
+                    with suppress(OSError):
                         os.utime(where / name)
                 return data[begin:]
         return None
@@ -156,8 +157,9 @@ class CodeCache:
             with file as f:
                 f.write(_MAGIC + _digest(name, content) + content)
             os.replace(part, where / name)
-        except OSError:
-            with contextlib.suppress(OSError):
+        except OSError as e:
+            let_through(e)
+            with suppress(OSError):
                 os.unlink(part)
 
     def made(self, name: str, make: Callable[[], bytes]) -> bytes:
@@ -187,13 +189,14 @@ class CodeCache:
             import fcntl
 
             file = open(lock, "ab")  # noqa: SIM115  # closes itself, whatever interrupts
-        except (ImportError, OSError):
+        except (ImportError, OSError) as e:
+            let_through(e)
             yield
             return
         with file:
             mine, end, pause = False, time.monotonic() + _PATIENCE, 0.001
             try:
-                with contextlib.suppress(OSError):
+                with suppress(OSError):
                     while not mine and time.monotonic() < end:
                         try:
                             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -204,9 +207,9 @@ class CodeCache:
                 yield
             finally:
                 if mine:
-                    with contextlib.suppress(OSError):
+                    with suppress(OSError):
                         os.unlink(lock)
-                    with contextlib.suppress(OSError):
+                    with suppress(OSError):
                         # Also of a child that was forked meanwhile, which has it open.
                         fcntl.flock(file, fcntl.LOCK_UN)
 
@@ -215,7 +218,7 @@ class CodeCache:
         now = time.time()
         beside = where.parent.glob(f"{self.kind}-*") if self._names.fullmatch(where.name) else ()
         for place in {where, *(p for p in beside if self._names.fullmatch(p.name))}:
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 found = os.lstat(place)
                 if not stat.S_ISDIR(found.st_mode) or not _ours(found):
                     continue
@@ -257,10 +260,11 @@ def _unfit(path: Path) -> str | None:
         if not stat.S_ISDIR(found.st_mode):
             return "it is no folder"
         if _others_write(found) and found.st_uid == os.geteuid():
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 os.chmod(path, found.st_mode & 0o755)
                 found = os.stat(path)
     except OSError as e:
+        let_through(e)
         return f"{type(e).__name__}: {e.strerror}"
     if not _ours(found):
         return "it belongs to another user, or others may write to it"

@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FrameType
 from typing import Any, TypeVar
 
-from ._interrupts import Uninterrupted
+from ._interrupts import Uninterrupted, let_through, suppress
 from ._io_files import checked, explained, local_path
 from ._locks import fork_safe_lock
 from .base import error
@@ -194,6 +194,7 @@ class Draft:
             try:
                 self.file.write(data)
             except Exception as e:
+                let_through(e)
                 with self._explained():
                     raise e
             self.position += size
@@ -326,7 +327,7 @@ class _Commit:
         """Do what is left of it, if its first one may be in its place: else they would be of two times."""
         if self.placing:
             # Where it cannot be done, whoever is in the middle of it goes on.
-            with contextlib.suppress(Exception):
+            with suppress(Exception):
                 self.put()
 
 
@@ -336,7 +337,8 @@ def _unless_done(draft: Draft) -> Iterator[None]:
     try:
         with draft._explained():
             yield
-    except Exception:
+    except Exception as e:
+        let_through(e)
         if not draft.done:
             raise
 
@@ -397,7 +399,7 @@ def _called(path: str | os.PathLike[str]) -> str:
     name = checked(path)
     if is_url(name):
         return name
-    with contextlib.suppress(OSError):  # the folder of this process was removed
+    with suppress(OSError):  # the folder of this process was removed
         return os.path.abspath(local_path(name))
     return name
 
@@ -439,10 +441,12 @@ def settle(path: str | os.PathLike[str], owner: str | os.PathLike[str]) -> str:
                     return path
             except FileNotFoundError:
                 return path  # another has finished it
-            except OSError:
-                pass  # a folder that cannot be written
+            except OSError as e:
+                let_through(e)
+                # a folder that cannot be written
         return waiting
-    except (OSError, ValueError):  # nothing there, or a name that no file can have
+    except (OSError, ValueError) as e:  # nothing there, or a name that no file can have
+        let_through(e)
         return path
 
 
@@ -480,7 +484,8 @@ def read_pair(path: str | os.PathLike[str], owner: str | os.PathLike[str], read:
         before, place = _version(owner), settle(path, owner)
         try:
             found = read(place)
-        except Exception:
+        except Exception as e:
+            let_through(e)
             # Where it waited it is no longer once its writer is done.
             if _version(owner) == before and (place == os.fspath(path) or os.path.exists(place)):
                 raise
@@ -577,6 +582,7 @@ class _Raw(io.FileIO):
         try:
             return super().write(data)
         except OSError as e:
+            let_through(e)
             self.problem = _again(e)  # not the error itself: its traceback holds what all callers have open
             raise
 
@@ -606,7 +612,7 @@ class _InPlace:
         self.file.close()
 
     def drop(self, mine: bool) -> None:
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             self.file.close()
 
 
@@ -673,11 +679,11 @@ class _Beside(_InPlace):
     def drop(self, mine: bool) -> None:
         if mine and not self.kept and fcntl is not None:
             for path in {self.path, self.waiting or self.path}:
-                with contextlib.suppress(OSError):
+                with suppress(OSError):
                     os.unlink(path)
         super().drop(mine)
         if mine and not self.kept and fcntl is None:
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 os.unlink(self.path)
 
 
@@ -719,21 +725,21 @@ class _Remote:
         _forget(self._caches, self._path)
 
     def drop(self, mine: bool) -> None:
-        with contextlib.suppress(Exception):
+        with suppress(Exception):
             self.file.discard()
-        with contextlib.suppress(Exception):
+        with suppress(Exception):
             self.file.closed = True  # else it would complete itself when it is collected
         if mine and self._moved:
-            with contextlib.suppress(Exception):
+            with suppress(Exception):
                 self._fs.rm_file(self._at)
 
 
 def _forget(caches: Iterable[Any], path: str) -> None:
     """Let fsspec's caches drop their copies of an object."""
     for cache in caches:
-        with contextlib.suppress(Exception):  # it has none
+        with suppress(Exception):  # it has none
             cache.pop_from_cache(path)
-        with contextlib.suppress(Exception):  # one that notes nothing
+        with suppress(Exception):  # one that notes nothing
             os.unlink(os.path.join(cache.storage[-1], cache.hash_name(path)))
 
 
@@ -756,7 +762,8 @@ def _copied(path: str | os.PathLike[str]) -> bool:
     try:
         caches, name = _caches(path)
         return any(bool(cache._check_file(name)) for cache in caches)
-    except Exception:  # reading it will tell what is wrong
+    except Exception as e:  # reading it will tell what is wrong
+        let_through(e)
         return False
 
 
@@ -809,7 +816,8 @@ def _target(path: str) -> str | None:
         path = os.path.join(folder, os.path.basename(path))
         try:
             path = os.path.join(folder, os.readlink(path))
-        except OSError:
+        except OSError as e:
+            let_through(e)
             return path
     return path  # a ring of links, which opening will tell
 
@@ -857,7 +865,8 @@ def _version(path: str | os.PathLike[str]) -> tuple[Any, ...] | None:
             fs.invalidate_cache(name)
             return facts(fs.info(name))
         found = os.stat(local_path(path))
-    except Exception:  # a store may raise anything
+    except Exception as e:  # a store may raise anything
+        let_through(e)
         return None
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
@@ -882,7 +891,7 @@ def _create(target: str, mode: int) -> tuple[int, str]:
         descriptor = os.open(path, flags, mode)
         if fcntl is None:
             return descriptor, path
-        with contextlib.suppress(OSError):  # a file system without locks: nobody else can tell that we live
+        with suppress(OSError):  # a file system without locks: nobody else can tell that we live
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         if _same(descriptor, path):
             return descriptor, path
@@ -899,20 +908,20 @@ def _takes_over(descriptor: int, path: str, target: str, old: os.stat_result) ->
         os.chmod(path, mode)
         return True
     for owner in (old.st_uid, -1):  # who may not give files away may give them to a group of theirs
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             os.fchown(descriptor, owner, old.st_gid)
             break
     # Before the mode, which else would be for the group and not for those whom the list names.
     wanted, found = _attributes(target), _attributes(descriptor)
     for name in found.keys() - wanted.keys():  # which the folder gives to new files
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             os.removexattr(descriptor, name)
     for name, value in wanted.items():
         if found.get(name) != value:
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 os.setxattr(descriptor, name, value)
     if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             os.chmod(path, mode)
     new, lists = os.fstat(descriptor), _lists(_attributes(target))
     return (
@@ -926,10 +935,10 @@ def _attributes(file: int | str) -> dict[str, bytes]:
     """The extended attributes of a file, among them its access control list, as far as this user may read them."""
     found: dict[str, bytes] = {}
     if hasattr(os, "listxattr"):
-        with contextlib.suppress(OSError):  # a file system that has none
+        with suppress(OSError):  # a file system that has none
             for name in os.listxattr(file):
                 if not name.startswith("system.") or "acl" in name:  # the others are times, places on the disk, …
-                    with contextlib.suppress(OSError):
+                    with suppress(OSError):
                         found[name] = os.getxattr(file, name)
     return found
 
@@ -946,7 +955,8 @@ def _shared_by_group(old: os.stat_result) -> bool:
     try:
         owner = pwd.getpwuid(old.st_uid)
         theirs = os.getgrouplist(owner.pw_name, owner.pw_gid)
-    except (KeyError, OSError):  # nobody whom this machine knows
+    except (KeyError, OSError) as e:  # nobody whom this machine knows
+        let_through(e)
         return False
     ours = [os.getegid(), *os.getgroups()]
     return old.st_mode >> 6 & 7 == old.st_mode >> 3 & 7 and old.st_gid in theirs and old.st_gid in ours
@@ -965,14 +975,14 @@ def _sweep(target: str) -> None:
     Those of other files are removed only later, as their names may never be written again.
     """
     prefix = _prefix(target)
-    with contextlib.suppress(OSError), os.scandir(os.path.dirname(target)) as entries:
+    with suppress(OSError), os.scandir(os.path.dirname(target)) as entries:
         found = list(entries)
         drafts = [entry for entry in found if entry.name.startswith(_OURS)]
         for draft in [entry for entry in drafts if entry.name.startswith(prefix)]:
             for owner in found:
                 if draft.name.startswith(f"{prefix}{owner.inode():x}-"):
                     settle(target, owner.path)
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 _unless_alive(draft.path, lambda path=draft.path: os.unlink(path))
         _sweep_forgotten([entry for entry in drafts if not entry.name.startswith(prefix)])
 
@@ -988,7 +998,7 @@ def _sweep_forgotten(drafts: list[os.DirEntry[str]]) -> None:
     last = time.time() - _FORGOTTEN
     gone: set[str | None] = {None}
     for waits_for, entry in known[:_LOOKED_AT]:
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             found = entry.stat(follow_symlinks=False)
             if waits_for in gone and stat.S_ISREG(found.st_mode) and found.st_mtime < last:
                 _unless_alive(entry.path, functools.partial(_remove, entry.path, _key(found), gone))
@@ -1023,7 +1033,7 @@ def _alone(folder: str) -> Iterator[None]:
     handle = None
     with Uninterrupted():
         try:
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 if fcntl is not None:
                     handle = os.open(folder, os.O_RDONLY)
                     for _ in range(200):
@@ -1035,14 +1045,14 @@ def _alone(folder: str) -> Iterator[None]:
             yield
         finally:
             if handle is not None:
-                with contextlib.suppress(OSError):
+                with suppress(OSError):
                     os.close(handle)
 
 
 def _sync_folder(folder: str) -> None:
     """Make a rename survive a power cut, where the system can."""
     if hasattr(os, "O_DIRECTORY"):
-        with contextlib.suppress(OSError), Uninterrupted():
+        with suppress(OSError), Uninterrupted():
             handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 os.fsync(handle)

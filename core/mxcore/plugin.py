@@ -40,7 +40,7 @@ from .testing.sample import Distinct, Ints, Sample, Values
 from .typing import Array, Call, Operand, Operators
 
 if TYPE_CHECKING:
-    from ._interrupts import Uninterrupted
+    from ._interrupts import Uninterrupted, let_through, suppress
     from ._workers import Job, Latch, Promise, Uncollected, Workers, apart, begin, processors
     from .array_api import ArrayAPINamespace
     from .executor.memory import memory_layout
@@ -53,6 +53,8 @@ _LATE = {
     "Promise": "._workers",
     "Uncollected": "._workers",
     "Uninterrupted": "._interrupts",
+    "let_through": "._interrupts",
+    "suppress": "._interrupts",
     "Workers": "._workers",
     "apart": "._workers",
     "begin": "._workers",
@@ -126,6 +128,7 @@ __all__ = [
     "given_params",
     "hookimpl",
     "known",
+    "let_through",
     "load_module",
     "held",
     "hold_at_fork",
@@ -141,6 +144,7 @@ __all__ = [
     "processors",
     "rewrite",
     "scalar",
+    "suppress",
     "unary",
     "unwatch",
     "watch",

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from . import _importing
+from ._interrupts import let_through
 from .base import error
 
 __all__ = [
@@ -80,6 +81,7 @@ def text_of(path: PathLike, what: str = "a file name") -> str:
     try:
         name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else path
     except Exception as e:  # it raises, or gives what is no text
+        let_through(e)
         said = f"{type(path).__name__}, whose __fspath__ failed: {type(e).__name__}: {e}"
         raise error(TypeError, f"{what} must be a non-empty string or a path, not {said}") from e
     if not isinstance(name, str):
@@ -303,6 +305,7 @@ def store(url: str, writing: bool = False, fresh: bool = False) -> tuple[Any, st
     except ValueError as problem:
         raise error(ValueError, f"cannot open {url!r}: {problem}") from problem
     except OSError as problem:  # such as that of an archive that is not there
+        let_through(problem)
         raise error(type(problem), f"cannot open {url!r}: {problem}") from problem
 
 

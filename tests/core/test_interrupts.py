@@ -2,6 +2,7 @@
 
 import functools
 import signal
+import sys
 
 import pytest
 
@@ -91,3 +92,108 @@ def test_what_a_handler_raises_is_no_failure_of_what_it_came_amid(plug, late, hy
     finally:
         signal.signal(signal.SIGTERM, before)
     assert type(told.value) is Late
+
+
+class Late(TimeoutError):
+    pass
+
+
+def late(signum, frame):
+    raise Late
+
+
+def gone(signum, frame):
+    signal.signal(signum, signal.SIG_IGN)  # a second one is not to disturb what is done now
+    raise Late
+
+
+class Slow(mx.operator.CustomOp):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        signal.raise_signal(signal.SIGTERM)
+
+
+@mx.operator.register("test_interrupts_slow")
+class SlowProp(mx.operator.CustomOpProp):
+    def infer_shape(self, shapes):
+        return shapes, [shapes[0]], []
+
+    def create_operator(self, ctx, shapes, dtypes):
+        return Slow()
+
+
+@pytest.mark.parametrize("handler", [late, gone])
+def test_a_handler_is_known_whatever_it_has_set(handler):
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        with pytest.raises(Late):
+            mx.nd.Custom(mx.nd.ones((2,)), op_type="test_interrupts_slow").wait_to_read()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture
+def late_anywhere():
+    """Do something, with a deadline that passes before the n-th line in some files; tells whether there was one."""
+
+    def run(n, files, work):
+        met = 0
+
+        def at(frame, event, arg):
+            nonlocal met
+            if not frame.f_code.co_filename.endswith(files) or frame.f_code.co_name == "__del__":
+                return None
+            met += event == "line"
+            if met == n and event == "line":
+                sys.settrace(None)
+                signal.raise_signal(signal.SIGTERM)
+            return at
+
+        before, traced = signal.signal(signal.SIGTERM, late), sys.gettrace()
+        sys.settrace(at)
+        try:
+            work()
+        except Late:
+            return True
+        finally:
+            sys.settrace(traced)
+            signal.signal(signal.SIGTERM, before)
+        assert met < n, f"the deadline at line {n} was lost"
+        return False
+
+    return run
+
+
+def saved(folder):
+    mx.nd.save(str(folder / "a.params"), {"w": mx.nd.ones((3,))})
+
+
+def loaded(folder):
+    assert mx.nd.load(str(folder / "b.params"))["w"].shape == (3,)
+
+
+def bound(folder):
+    x = mx.sym.var("x")
+    (mx.sym.dot(x, x) + 1).simple_bind(mx.cpu(), x=(2, 2))
+
+
+def indexed(folder):
+    mx.np.ones((3, 4))[1, ..., 2]
+
+
+@pytest.mark.parametrize(
+    "work, files",
+    [
+        (saved, ("mxcore/drafts.py", "mxcore/_io_files.py", "ndarray/serialization.py")),
+        (loaded, ("mxcore/_io_files.py", "ndarray/serialization.py")),
+        (bound, ("executor/arguments.py", "executor/executor.py")),
+        (indexed, ("numpy/multiarray.py", "_core/dispatch.py")),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of files that it left unclosed
+def test_no_deadline_is_lost(late_anywhere, work, files, tmp_path):
+    mx.nd.save(str(tmp_path / "b.params"), {"w": mx.nd.ones((3,))})
+    work(tmp_path)
+    n = 1
+    while late_anywhere(n, files, lambda: work(tmp_path)):
+        n += 1
+    assert n > 8

@@ -12,6 +12,7 @@ import struct
 import time
 from typing import Any
 
+from .._interrupts import let_through
 from .._io_files import checked, explained, make_folder, open_write
 from .._json import encode
 from .._locks import fork_safe_lock
@@ -118,6 +119,7 @@ class EventWriter:
                 try:
                     self._take_back(begin)
                 except Exception as e:
+                    let_through(e)
                     if not isinstance(problem, Exception):
                         raise problem from None  # Ctrl-C
                     raise error(

@@ -16,6 +16,7 @@ from .._core.context import Context
 from .._core.errors import error, suggest
 from .._core.graph import Node
 from .._core.params import as_dtype
+from .._interrupts import let_through
 from ..ndarray import NDArray, empty
 from ..ndarray import zeros as nd_zeros
 from .passes.joint import joint
@@ -281,6 +282,7 @@ def _grad_stypes(
     try:
         grads, _, variables = joint(heads, variables, wanted, shapes, types)
         _, _, st = infer_all([g for g in grads if g is not None], *variables)
-    except Exception:  # an operator without gradient, or with none for such dtypes: forward still works
+    except Exception as e:  # an operator without gradient, or with none for such dtypes: forward still works
+        let_through(e)
         return {}
     return {n: st[g] for n, g in zip(wanted, grads) if g is not None}

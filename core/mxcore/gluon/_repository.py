@@ -9,6 +9,7 @@ from collections.abc import Container, Iterable, Iterator
 from typing import IO, Any
 
 from .._core.errors import MXNetError, error, warn
+from .._interrupts import let_through
 from .._io_files import regular
 from ..drafts import atomic_writers
 from ..limits import check_member, check_unpacked, copy_unpacked
@@ -87,6 +88,7 @@ def fetch(remote: str, root: str, sha1_hash: str | None, what: str) -> str:
     try:
         return download(url, path, overwrite=True, sha1_hash=sha1_hash, retries=1)
     except OSError as e:
+        let_through(e)
         if sha1_hash is not None and os.path.exists(path):
             raise error(
                 ValueError,
@@ -130,6 +132,7 @@ def unpack(archive: str, names: Iterable[str], root: str) -> None:
     except MXNetError:  # of the disk that it is unpacked to, or of what is too large
         raise
     except Exception as e:  # damaged archives raise anything
+        let_through(e)
         raise error(ValueError, f"{archive} is damaged: {e}. Delete it to have it downloaded again.") from e
 
 

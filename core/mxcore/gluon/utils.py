@@ -23,6 +23,7 @@ import numpy as np
 from .. import ndarray as nd
 from .._core.state import state
 from .._core.transfer import check_writable
+from .._interrupts import let_through
 from .._io_files import checked, local_path, make_folder, reading
 from ..base import error
 from ..drafts import atomic_writer
@@ -425,6 +426,7 @@ def download(
                     raise OSError(f"its SHA-1 digest is not the expected {sha1_hash}")
             return target
         except (OSError, ValueError, HTTPException) as e:
+            let_through(e)
             reason = repr(e) if isinstance(e, HTTPException) else getattr(e, "reason", None) or e
             # A server that answers "not found" will not change its mind.
             final = isinstance(e, urllib.error.HTTPError) and 400 <= e.code < 500

@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import ndarray as nd
 from .. import recordio
+from .._interrupts import let_through
 from .._io_files import checked, naming, read_whole, regular
 from ..base import asserted, error, plain
 from ..io import DataBatch, DataIter
@@ -348,6 +349,7 @@ class ImageIter(DataIter):
             try:
                 return label, self.read_image(name)
             except OSError as e:
+                let_through(e)
                 kind = FileNotFoundError if isinstance(e, FileNotFoundError) else OSError
                 raise error(
                     kind, f"{type(self).__name__}: {name!r}, the {self.cur}. of {len(self.seq)} images of the list: {e}"

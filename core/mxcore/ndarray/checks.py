@@ -8,6 +8,7 @@ from .._core.array import Array
 from .._core.binding import not_an_array
 from .._core.context import Context, context_named, current_context
 from .._core.errors import error
+from .._interrupts import let_through
 
 __all__ = ["arrays", "callables", "place", "present", "two"]
 
@@ -37,8 +38,8 @@ def present(ctx: Context) -> Context:
     try:
         if ctx.device_id < ctx.device.count():
             return ctx
-    except Exception:  # no plugin provides it, or its driver does not answer
-        pass
+    except Exception as e:  # no plugin provides it, or its driver does not answer
+        let_through(e)
     return current_context()
 
 

@@ -32,6 +32,7 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 
 from .._core.params import as_dtype
+from .._interrupts import let_through
 from .._json import encode
 from .._workers import Job, Workers, processors
 from ..base import error
@@ -430,7 +431,8 @@ def _length(file: BinaryIO) -> int | None:
         here = file.tell()
         end = file.seek(0, io.SEEK_END)
         file.seek(here)
-    except (OSError, AttributeError, ValueError):
+    except (OSError, AttributeError, ValueError) as e:
+        let_through(e)
         return None
     return end - here
 

@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from .._interrupts import let_through
 from ..base import MXNetError, error
 
 __all__ = ["INSTRUCTIONS", "Named", "Pending", "read"]
@@ -104,6 +105,7 @@ def read(data: bytes, find: Callable[[str, str], Named | None], build: Callable[
     try:
         return machine.run()
     except Exception as e:  # damaged ones raise anything
+        let_through(e)
         at = machine.at
         kind = type(e) if isinstance(e, MXNetError) else ValueError
         said = str(e) if isinstance(e, (MXNetError, _Damage, ValueError)) else f"{type(e).__name__}: {e}"

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._interrupts import let_through
 from ..base import error, plain
 from ..lr_scheduler import LRScheduler
 from ..ndarray import NDArray
@@ -154,7 +155,8 @@ def check_fits(optimizer: Optimizer, index: Any, weight: NDArray, state: Any) ->
         return
     try:
         usual = _dtypes(optimizer.create_state_multi_precision(index, weight))
-    except Exception:  # what has failed before says more
+    except Exception as e:  # what has failed before says more
+        let_through(e)
         return
     made = _dtypes(state)
     if made != usual:
@@ -193,7 +195,8 @@ def _new(obj: Any) -> Any:
     for args in ((), (1,), ([1],)):
         try:
             return type(obj)(*args)
-        except Exception:
+        except Exception as e:
+            let_through(e)
             continue
     return (Optimizer if isinstance(obj, Optimizer) else LRScheduler)()
 

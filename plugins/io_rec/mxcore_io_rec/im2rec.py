@@ -20,6 +20,7 @@ from typing import TypeAlias, TypeVar
 
 from mxcore.base import error
 from mxcore.drafts import atomic_writer
+from mxcore.plugin import let_through
 from mxcore.urls import child, is_url, parent, store, with_ending
 from mxcore.util import makedirs
 
@@ -277,6 +278,7 @@ def _in_order(
         try:
             return function(item)
         except Exception as e:
+            let_through(e)
             return e
 
     if threads <= 1:

@@ -15,7 +15,7 @@ import numpy as np
 
 from mxcore.base import MXNetError, MXNetWarning, error
 from mxcore.io import BatchCursor, DataDesc, MXDataIter
-from mxcore.plugin import Context, processors
+from mxcore.plugin import Context, let_through, processors
 
 from . import codec
 from .codec import Array, Image
@@ -210,6 +210,7 @@ class RecordIter(MXDataIter):
             except ReplacedError:  # no record is damaged: all of them are others
                 raise
             except Exception as e:
+                let_through(e)
                 problem = self._explained(e, record)
                 if self.params.on_error == "raise":
                     raise problem from e

@@ -13,7 +13,7 @@ import numpy as np
 
 from mxcore.base import error
 from mxcore.drafts import atomic_writer, settle
-from mxcore.plugin import fork_safe_lock
+from mxcore.plugin import fork_safe_lock, suppress
 from mxcore.urls import with_ending
 
 from .codec import Array
@@ -82,7 +82,7 @@ class RecordFile:
         if idx_path:
             self._source, text = open_pair(uri, idx_path)
         elif neighbour:
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 self._source, text = open_pair(uri, beside)
         if text is None:
             self._source = open_source(uri)

@@ -7,7 +7,6 @@ written over since, or is another file when a copy of the reader opens it, is re
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import platform
@@ -19,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from mxcore.base import MXNetError, error
 from mxcore.drafts import settle
-from mxcore.plugin import fork_safe_lock
+from mxcore.plugin import fork_safe_lock, let_through, suppress
 from mxcore.urls import archived, check_file, child, ending, facts, is_url, store, text_of
 
 __all__ = ["LocalFile", "RemoteFile", "ReplacedError", "list_files", "open_pair", "open_source", "read_all", "resolve"]
@@ -130,6 +129,7 @@ class LocalFile:
         except MXNetError:
             raise
         except OSError as e:
+            let_through(e)
             raise failed("read", path, e) from e
         except ValueError as e:  # a name that no file can have
             raise error(ValueError, f"cannot read {path!r}: {e}") from None
@@ -138,6 +138,7 @@ class LocalFile:
         try:
             self.mark = self._look()
         except OSError as e:
+            let_through(e)
             raise failed("read", path, e) from e
 
     def _look(self) -> Mark:
@@ -185,6 +186,7 @@ class LocalFile:
         except MXNetError:
             raise
         except (OSError, ValueError) as e:
+            let_through(e)
             raise self._failed(e) from e
         return data
 
@@ -208,6 +210,7 @@ class LocalFile:
         except MXNetError:
             raise
         except (OSError, ValueError) as e:
+            let_through(e)
             raise self._failed(e) from e
         return self.mark.size
 
@@ -215,12 +218,13 @@ class LocalFile:
         """Whether the name still stands for this file."""
         try:
             return os.path.samestat(os.fstat(self._file.fileno()), os.stat(self.name))
-        except OSError:
+        except OSError as e:
+            let_through(e)
             return False
 
     def close(self) -> None:
         """Close the file; what its disk tells then is about nothing that was read."""
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             self._file.close()
 
     def __del__(self) -> None:
@@ -267,6 +271,7 @@ class RemoteFile:
         except MXNetError:
             raise
         except Exception as e:  # such as a damaged archive's
+            let_through(e)
             raise failed("read", self.name, e) from e
         if info.get("type") == "directory":
             raise failed("read", self.name, IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR)))
@@ -307,6 +312,7 @@ class RemoteFile:
         try:
             data = self._read(position, end)
         except Exception as e:
+            let_through(e)
             self._unchanged()
             raise failed("read", self.name, e) from e
         self._unchanged()
@@ -334,6 +340,7 @@ class RemoteFile:
         except FileNotFoundError:
             return False
         except Exception as e:
+            let_through(e)
             raise failed("read", self.name, e) from e
 
     def close(self) -> None:
@@ -465,4 +472,5 @@ def _folder(name: str, remote: bool) -> list[str] | None:
     except MXNetError:
         raise
     except Exception as e:  # stores have errors of their own
+        let_through(e)
         raise failed("read", name, e) from e

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from mxcore.base import error
+from mxcore.plugin import let_through
 
 from .cluster import Cluster
 
@@ -70,7 +71,8 @@ def claim_host(name: str) -> socket.socket:
     def attempt() -> bool | None:
         try:
             sock.bind(address)
-        except OSError:
+        except OSError as e:
+            let_through(e)
             return None
         return True
 
@@ -85,7 +87,8 @@ def tell_host(sock: socket.socket, text: str) -> None:
         while True:
             try:
                 asking, _ = sock.accept()
-            except OSError:  # out of descriptors, which may pass
+            except OSError as e:  # out of descriptors, which may pass
+                let_through(e)
                 time.sleep(_POLL)
                 continue
             with asking:
@@ -93,8 +96,9 @@ def tell_host(sock: socket.socket, text: str) -> None:
                 try:
                     if _is_ours(asking):
                         asking.sendall(text.encode())
-                except OSError:
-                    pass  # who asked is gone
+                except OSError as e:
+                    let_through(e)
+                    # who asked is gone
 
     sock.listen(_MANY)
     threading.Thread(target=tell, daemon=True).start()

@@ -14,7 +14,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ import numpy as np
 import mxcore
 from mxcore.base import error
 from mxcore.kvstore.transfers import Departure
-from mxcore.plugin import Promise, Uninterrupted, begin, fork_safe_lock
+from mxcore.plugin import Promise, Uninterrupted, begin, fork_safe_lock, let_through, suppress
 
 from . import wire
 from .lifetime import enlist, forked_text
@@ -362,6 +361,7 @@ class Link:
         except wire.Closed:
             pass  # who receives hears what the server had to say
         except Exception as e:
+            let_through(e)
             self._break(f"is lost: a message could not be sent: {e!r}")
 
     def _next(self) -> tuple[list[Any], list[tuple[Slot, Push | Pull]]] | None:
@@ -416,6 +416,7 @@ class Link:
                 try:
                     entry.departure.read(slot.push if entry.kind == "slot" else entry.body, slot.start)
                 except Exception as e:
+                    let_through(e)
                     header.setdefault("failed", []).append([slot.number, str(e)])
                     slot.free |= entry.kind == "slot"
                     continue
@@ -446,6 +447,7 @@ class Link:
         except wire.Closed as e:
             self._break(f"is lost: {e}")
         except Exception as e:
+            let_through(e)
             self._break(f"is lost: its message was not understood: {e!r}")
         self._threads[0].join()
         self._channel.close()
@@ -615,7 +617,8 @@ def _program() -> str:
     try:
         with open(_main_file(), "rb") as f:
             return hashlib.sha256(f.read()).hexdigest()
-    except OSError:
+    except OSError as e:
+        let_through(e)
         return ""
 
 

@@ -10,9 +10,8 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 
-from mxcore.plugin import at_fork
+from mxcore.plugin import at_fork, suppress
 
 from .wire import shut
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from mxcore.base import error
-from mxcore.plugin import Job, Workers, begin
+from mxcore.plugin import Job, Workers, begin, let_through
 
 from . import wire
 from .guests import Guests
@@ -127,8 +127,8 @@ class Ring:
                     guests.leave(sock)
                     found.put((channel, said))
                     return
-            except Exception:  # whatever a stranger does
-                pass
+            except Exception as e:  # whatever a stranger does
+                let_through(e)
             sock.close()
             guests.leave(sock)
 
@@ -145,7 +145,8 @@ class Ring:
                 for descriptor, _ in poll.poll(1000 * _POLL):
                     try:
                         sock, _ = listening[descriptor].accept()
-                    except OSError:  # out of descriptors, which may pass
+                    except OSError as e:  # out of descriptors, which may pass
+                        let_through(e)
                         time.sleep(_POLL)
                         continue
                     guests.greet(sock, greet)

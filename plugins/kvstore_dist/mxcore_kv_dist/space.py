@@ -25,6 +25,7 @@ from mxcore.base import MXNetError
 from mxcore.context import cpu
 from mxcore.kvstore.values import add, pick_rows
 from mxcore.optimizer import config
+from mxcore.plugin import let_through
 
 from .meetings import Attendance, Meetings
 from .memory import Segment, layout, view
@@ -112,6 +113,7 @@ class Space:
         except Closed:
             pass
         except Exception as e:  # a message that no worker of ours sends
+            let_through(e)
             why = "was sent away, as it was not understood,"
             peer.tell({"broken": f"server {self.server.number} does not understand rank {peer.rank}: {e!r}"})
         finally:
@@ -233,6 +235,7 @@ class Space:
             try:
                 self._apply(slot, round.parts())
             except Exception as e:
+                let_through(e)
                 slot.failed = f"the update failed: {type(e).__name__}: {e}"
         slot.rounds += 1
         for peer in round.end():
@@ -306,6 +309,7 @@ class Space:
             try:
                 wait.over(replies)
             except Exception as e:  # of what one worker wants, others must not suffer
+                let_through(e)
                 wait.failed(replies, str(e))
         slot.waiting = still
 
@@ -654,6 +658,7 @@ def _tell(peer: Peer, number: int, answer: Callable[[], _Reply | None]) -> None:
     try:
         reply = answer()
     except Exception as e:
+        let_through(e)
         peer.tell({"answer": number, "error": [kind_of(e), str(e)]})
     else:
         if reply is not None:

@@ -8,7 +8,7 @@ import math
 import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from os import PathLike
 from typing import Any
 
@@ -27,7 +27,7 @@ from mxcore.kvstore.transfers import Arrival, Departure
 from mxcore.kvstore.values import add, rows_asked, write
 from mxcore.ndarray import NDArray
 from mxcore.optimizer import config
-from mxcore.plugin import Promise, Uninterrupted, fork_safe_lock
+from mxcore.plugin import Promise, Uninterrupted, fork_safe_lock, let_through, suppress
 
 from . import encodings
 from .client import Link, Pull, Push, Slot
@@ -375,6 +375,7 @@ class DistKVStore(Member, KVStore):
             try:
                 loaded["config"] = self._load_states(fname)
             except Exception as e:
+                let_through(e)
                 failure, loaded["error"] = e, [kind_of(e), str(e)]
         if self._sync:
             loaded = self._ask(0, "gather", value=loaded).result()[0]["values"][0]

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from mxcore.base import error
+from mxcore.plugin import let_through
 
 __all__ = ["PATIENCE", "TRANSPORTS", "Channel", "Closed", "Listener", "Stuck", "accept", "connect", "encode", "shut"]
 
@@ -129,6 +130,7 @@ class Channel:
         except BlockingIOError:
             raise Stuck(f"it has taken nothing for {self._patience:g} s") from None
         except OSError as e:
+            let_through(e)
             raise Closed(str(e)) from None
 
     def receive(self) -> tuple[dict[str, Any], int]:
@@ -169,6 +171,7 @@ class Channel:
         except BlockingIOError:
             raise Stuck(f"it has said nothing for {self._patience:g} s") from None
         except OSError as e:
+            let_through(e)
             raise Closed(str(e)) from None
 
     def coming(self, seconds: float) -> bool:
@@ -177,7 +180,8 @@ class Channel:
             poll = select.poll()
             poll.register(self._sock, select.POLLIN)
             return bool(poll.poll(1000 * seconds))
-        except (OSError, ValueError):  # it is closed, as who receives will learn
+        except (OSError, ValueError) as e:  # it is closed, as who receives will learn
+            let_through(e)
             return True
 
     def timeout(self, seconds: float | None) -> None:
@@ -185,6 +189,7 @@ class Channel:
         try:
             self._sock.settimeout(seconds)
         except OSError as e:
+            let_through(e)
             raise Closed(str(e)) from None
 
     def files(self, n: int) -> list[int]:
@@ -208,8 +213,8 @@ class Channel:
         """End the connection; who receives gets what has come, and then the end."""
         try:
             self._sock.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
+        except OSError as e:
+            let_through(e)
 
     def close(self) -> None:
         """End the connection, and give its descriptor back."""
@@ -274,8 +279,8 @@ def shut(sock: socket.socket) -> None:
     """End a connection, or the waiting for one, in whatever thread."""
     try:
         sock.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass
+    except OSError as e:
+        let_through(e)
 
 
 def _unix_address(name: str) -> str:
@@ -320,6 +325,7 @@ def connect(address: Sequence[Any], token: bytes, transport: str = "auto", deadl
         sock = transport == "auto" and _nearby(name, patience) or socket.create_connection((host, port), patience)
         sock.settimeout(None)
     except (OSError, ValueError, OverflowError) as e:  # a name or port that cannot be
+        let_through(e)
         raise error(ConnectionError, f"kvstore: no server answers at {ascii(host)[1:-1]}:{port}: {e}") from None
     try:
         _prove(sock, token, False, patience)
@@ -331,6 +337,7 @@ def connect(address: Sequence[Any], token: bytes, transport: str = "auto", deadl
             "one `mxcore launch`, or get the same MXCORE_KV_TOKEN",
         ) from None
     except (EOFError, OSError) as e:
+        let_through(e)
         sock.close()
         if isinstance(e, BlockingIOError):
             what = f"said nothing for {patience:g} s"
@@ -348,7 +355,8 @@ def _nearby(name: str, patience: float) -> socket.socket | None:
     sock.settimeout(patience)
     try:
         sock.connect(_unix_address(name))
-    except OSError:
+    except OSError as e:
+        let_through(e)
         sock.close()
         return None
     except BaseException:

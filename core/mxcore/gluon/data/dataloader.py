@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import ndarray as nd
+from ..._interrupts import let_through
 from ..._locks import ObjectLock, locked
 from ..._scopes import modes
 from ..._workers import ending
@@ -291,6 +292,7 @@ class _Batches:
                     raise batch
                 self._ask()
             except Exception as e:
+                let_through(e)
                 self._end()
                 if self._closed:  # meanwhile, which is the end and no failure
                     raise StopIteration from None
@@ -309,6 +311,7 @@ class _Batches:
         try:
             return job, False, batchify([dataset[i] for i in self._plans[job]])
         except Exception as e:
+            let_through(e)
             return job, True, e
 
     def _finish(self) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import zipfile
 
+from ..._interrupts import let_through, suppress
 from ..._io_files import checked, local_path, regular, remove
 from ...base import MXNetError, error
 from ...drafts import atomic_writer
@@ -104,7 +104,7 @@ def get_model_file(name: str, root: str | None = None) -> str:
         given = os.path.exists(archive)
         fetch(f"gluon/models/{stem}.zip", root, None, what)
         if _take_out(archive, path, _SHA1[name], what, given):
-            with contextlib.suppress(OSError):  # the parameters are there, and another process may have removed it
+            with suppress(OSError):  # the parameters are there, and another process may have removed it
                 os.remove(archive)
             return path
     raise error(OSError, f"{what}: {archive} is removed by others whenever it is downloaded; try again")
@@ -127,9 +127,10 @@ def _take_out(archive: str, path: str, sha1_hash: str, what: str, given: bool) -
     except FileNotFoundError:
         return False
     except Exception as e:  # damaged archives raise anything
+        let_through(e)
         if given:
             raise error(ValueError, f"{archive} is damaged: {e}. Delete it to have it downloaded again.") from e
-        with contextlib.suppress(OSError):  # else it would be taken for the published one the next time
+        with suppress(OSError):  # else it would be taken for the published one the next time
             os.remove(archive)
         raise error(
             ValueError,

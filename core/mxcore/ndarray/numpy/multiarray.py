@@ -15,6 +15,7 @@ from ..._core.context import Context
 from ..._core.errors import error
 from ..._core.params import as_dtype
 from ..._core.state import state
+from ..._interrupts import let_through
 from ..._locks import writing
 from ..._op_functions import FACES
 from ...np_functions.arguments import in_order
@@ -381,7 +382,8 @@ class ndarray(NDArray):
                         part = None
                     elif not part.ndim:
                         part = _element(part)
-            except Exception:
+            except Exception as e:
+                let_through(e)
                 part = None  # an error, which the long way explains, or a tuple that has its own dots
             if part.__class__ is _HOST:
                 x: ndarray = _new(ndarray)

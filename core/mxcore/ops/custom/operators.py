@@ -17,6 +17,7 @@ from ..._core.errors import error, suggest
 from ..._core.op import op
 from ..._core.params import Params
 from ..._core.state import state
+from ..._interrupts import let_through
 from ...parameters import Rest, Str
 from ...typing import Array, Call
 
@@ -73,6 +74,7 @@ def _user_code(p: Params, what: str, otherwise: type[Exception] = RuntimeError) 
     try:
         yield
     except Exception as e:
+        let_through(e)
         kind = next(
             (c for c in (ValueError, TypeError, IndexError, KeyError, NotImplementedError) if isinstance(e, c)),
             otherwise,
@@ -238,7 +240,8 @@ def _rule(what: str, show: Any, read: Any) -> Any:
         whole = all(full for _, full in given)
         try:
             arg, out, aux = _infer(p, what, [v for v, _ in given])
-        except Exception:
+        except Exception as e:
+            let_through(e)
             if whole:
                 raise
             return ins, outs  # it needs to know more

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .... import ndarray as nd
+from ...._interrupts import suppress
 from ...._io_files import checked, local_path, make_folder, read_whole, regular
 from ....base import error
 from ....io._idx import read_idx
@@ -185,7 +185,7 @@ class CIFAR10(_DownloadedDataset):
 
     def _sound(self, path: str, sha1_hash: str) -> bool:
         """Whether a file is there: the published one, or one of another length, as users' own have."""
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             if os.stat(path).st_size != self._images[self._train] * (self._label_bytes + 3072):
                 return True
         return intact(path, sha1_hash, "Unpacking again.")

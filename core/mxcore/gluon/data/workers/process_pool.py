@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import multiprocessing
 import os
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...._forks import at_fork
-from ...._interrupts import Uninterrupted
+from ...._interrupts import Uninterrupted, let_through, suppress
 from ...._locks import fork_safe_lock
 from ...._scopes import modes
 from ....base import MXNetError, error
@@ -61,7 +60,7 @@ def _disown() -> None:
     """Let a fork have nothing to do with the workers of its parent."""
     for worker in [*_workers]:
         # As long as the loader's end is open anywhere, a worker does not notice that its loader is gone.
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             worker.conn.close()
         # Else they are taken for the fork's own, and terminated when it ends; a child of `multiprocessing` does so too.
         multiprocessing.process._children.discard(worker.process)  # type: ignore[attr-defined]
@@ -108,7 +107,7 @@ class _Worker:
 
     def end(self) -> None:
         """Close the connection; an idle worker leaves by itself, a busy one is stopped."""
-        with _starting, contextlib.suppress(OSError):
+        with _starting, suppress(OSError):
             _workers.discard(self)
             self.conn.close()
         if self.jobs:
@@ -123,7 +122,7 @@ class _Worker:
                 self._wait(2.0, region)
         if self.process.exitcode is None:
             self.process.join(1.0)  # it was killed
-        with contextlib.suppress(ValueError):
+        with suppress(ValueError):
             self.process.close()
 
     def _wait(self, seconds: float, region: Uninterrupted) -> None:
@@ -194,6 +193,7 @@ class ProcessPool:
             for number in range(count):
                 self._start(_Worker(number), work)
         except OSError as e:
+            let_through(e)
             started = len(self._workers)
             self.close()
             raise error(OSError, f"DataLoader: cannot start worker {started} of {count}: {e}. {_LIMITS}") from e
@@ -239,6 +239,7 @@ class ProcessPool:
             try:
                 send(worker.conn, (job, seed), pack(indices), self._folder, f"the list of samples for {worker}")
             except OSError as e:
+                let_through(e)
                 if isinstance(e, MXNetError):  # nothing was given to it
                     del worker.jobs[job]
                     raise
@@ -279,6 +280,7 @@ class ProcessPool:
         try:
             (job, failed), value = receive(worker.conn)
         except (EOFError, OSError) as e:
+            let_through(e)
             raise self._lost(worker, "take a batch from", e) from e
         worker.answered = True
         worker.jobs.pop(job)
@@ -328,7 +330,7 @@ class ProcessPool:
 
     def interrupt(self) -> None:
         """Let `collect` fail, also in a thread that waits in it. Any thread may call this."""
-        with contextlib.suppress(ValueError, OSError):  # closed meanwhile
+        with suppress(ValueError, OSError):  # closed meanwhile
             _, ringer = self._bell
             ringer.send_bytes(b"")
 
@@ -351,6 +353,7 @@ def _pickled(work: tuple[Any, ...], method: str) -> bytes:
     try:
         return pickle.dumps(work)
     except Exception as e:
+        let_through(e)
         raise error(
             TypeError,
             f"DataLoader: workers started by {method!r} get the dataset and batchify_fn by pickle, which "
@@ -361,7 +364,7 @@ def _pickled(work: tuple[Any, ...], method: str) -> bytes:
 def _exception(failure: Failure) -> Any:
     found: Any = None
     if failure.pickled is not None:
-        with contextlib.suppress(Exception):
+        with suppress(Exception):
             found = pickle.loads(failure.pickled)
     if not isinstance(found, BaseException):
         found = error(RuntimeError, f"{failure.name} in a DataLoader worker, see above")

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .... import ndarray as nd
-from ...._interrupts import Uninterrupted
+from ...._interrupts import Uninterrupted, let_through
 from ....base import error
 from ....context import cpu
 from ....util import is_np_array
@@ -108,7 +108,8 @@ def _fill(way: Callable[[], tuple[int, str | None]], parts: Sequence[Any]) -> tu
     fd, path = way()
     try:
         _write_all(fd, parts)
-    except OSError:
+    except OSError as e:
+        let_through(e)
         os.close(fd)
         if path is not None:
             os.unlink(path)
@@ -122,7 +123,8 @@ def _spill(parts: Sequence[Any], folder: str) -> tuple[int, str | None]:
     for way in others:
         try:
             return _fill(way, parts)
-        except OSError:
+        except OSError as e:
+            let_through(e)
             # Memory for files may be short, or forbidden: the disk takes it then.
             continue
     return _fill(last, parts)
@@ -161,6 +163,7 @@ def send(conn: Connection, head: tuple[Any, ...], parts: Sequence[Any], folder: 
         try:
             fd, path = _spill(parts, folder)
         except OSError as e:
+            let_through(e)
             n = sum(map(len, parts))
             raise error(
                 type(e),
