@@ -42,7 +42,7 @@ def decode(text: str | bytes, called: str) -> Any:
     except UnicodeDecodeError as e:
         raise error(ValueError, f"{called} is no JSON text: {e}; it must be UTF-8") from None
     try:
-        found = json.loads(text)
+        found = json.loads(text, strict=False)  # MXNet writes control characters as they are
     except (ValueError, RecursionError) as e:
         raise error(ValueError, f"{called} is no JSON: {e or 'nested too deep'}") from None
     if _HALF.search(text):

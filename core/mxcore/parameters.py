@@ -218,14 +218,28 @@ def strings(op: Op, p: Params) -> dict[str, str]:
     return {**found, **dict(getattr(p, rest))} if rest else found
 
 
+#: Kind of a parameter -> classes of what is written as it was given, alone or in a tuple: MXNet reads no others.
+_WRITTEN = {
+    "int": (int,),
+    "shape": (int, type(None)),
+    "float": (int, float),
+    "floats": (int, float),
+    "bool": (bool, int),
+}
+
+
 def _string(param: Param, given: Any, value: Any) -> str:
     # What NumPy writes of a number need not be more than what tells it from others of its dtype.
-    exact = isinstance(given, np.generic) and param.parse(str(given)) == value
-    kept = exact or _plain(given) and (given.__class__ is not bool or param.kind == "bool")
+    exact = given.__class__ is not np.bool_ and isinstance(given, np.number) and param.kind in ("int", "float")
+    kept = exact and param.parse(str(given)) == value or _plain(given, param.kind)
     # A dtype has one name; a scalar may have been set since.
     kept = kept and param.kind != "dtype" and (not param.dynamic or param.parse(given) == value)
     return str(given) if kept else param.format(value)
 
 
-def _plain(v: Any) -> bool:
-    return v is None or v.__class__ in (str, int, float, bool) or v.__class__ in (tuple, list) and all(map(_plain, v))
+def _plain(v: Any, kind: str) -> bool:
+    if v is None or v.__class__ is str:
+        return True
+    if v.__class__ in (tuple, list):
+        return all(_plain(w, kind) for w in v)
+    return v.__class__ in _WRITTEN.get(kind, (int, float))

@@ -77,6 +77,9 @@ def _operator(op: Op) -> None:
     for what, names in (("inputs", op.input_names), ("outputs", outs)):
         if twice := [n for i, n in enumerate(names) if n in names[:i]]:
             raise error(ValueError, f"{where}: two of its {what} are named '{twice[0]}'; each needs a name of its own")
+    for what, slots in (("input", op.input_slots), ("output", [] if callable(op.outputs) else op.outputs)):
+        if many := [s.name for s in slots[:-1] if s.variadic]:
+            raise error(ValueError, f"{where}: {what} '{many[0]}*', of any number of arrays, must be the last one")
     if clash := sorted({*op.params} & {*op.input_names}):
         raise error(ValueError, f"{where}: '{clash[0]}' is both an input and a parameter")
     # Inputs of operators that users do not call, as backward ones, are given by position only.

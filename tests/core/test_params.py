@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import mxcore as mx
 from mxcore._core.params import Parser, as_dtype, literal
 from mxcore.parameters import strings
-from mxcore.plugin import Bool, DType, Enum, Float, Floats, Int, MXNetError, Shape, Str, op
+from mxcore.plugin import Any_, Bool, DType, Enum, Float, Floats, Int, MXNetError, Shape, Str, op
 
 
 @pytest.mark.parametrize(
@@ -215,6 +215,17 @@ def test_tuples_of_floats_that_are_not_finite():
         assert repr(kind.parse(text)) == repr(value)
     with pytest.raises(TypeError, match="'infinite'"):
         kind.parse("(infinite, 1)")
+
+
+def test_calls_whose_values_are_equal_and_not_the_same_are_told_apart():
+    parse = Parser("op", {"p": Any_(None), "f": Floats(())})
+    for values in ([(4,), (4.0,), (True,), [4]], [(1, 0), (True, False)], [((1,), 2), ((1.0,), 2), ((True,), 2)]):
+        for v in values:
+            assert repr(parse({"p": v}).p) == repr(v) and repr(parse({"p": v})._given["p"]) == repr(v)
+    for zero in (0.0, -0.0, np.float32(0.0), np.float32(-0.0)):
+        assert repr(parse({"f": (zero,)}).f) == repr((float(zero),))
+        assert repr(parse({"p": zero}).p) == repr(zero)
+    assert parse({"p": (2, 3)}) is parse({"p": (2, 3)})
 
 
 def test_tuples_may_be_long():

@@ -67,6 +67,11 @@ def two(k, p, data):
         (dict(aliases=("a b",)), "'a b' is no name that Python could call"),
         (dict(inputs="data data", body=lambda k, p, a, b: a), "two of its inputs are named 'data'"),
         (dict(outputs="a a", body=two), "two of its outputs are named 'a'"),
+        (
+            dict(inputs="args* last", body=lambda k, p, *a: a[0]),
+            r"input 'args\*', of any number of arrays, must be the",
+        ),
+        (dict(outputs="some* b", body=two), r"output 'some\*', of any number of arrays, must be the last one"),
         (dict(inputs="name"), "its input cannot be named 'name', which is a keyword of every operator's call"),
         (dict(params={"out": Float(1.0)}), "its parameter cannot be named 'out'"),
         (dict(params={"attr": Float(1.0)}), "its parameter cannot be named 'attr'"),

@@ -183,7 +183,12 @@ def test_block_save_and_load(data, tmp_path):
     net.save(str(tmp_path / "again"))
     other = cases.network(nn)
     other.load(str(tmp_path / "again"))
-    assert same(other, x, y) and other._active and other[0]._active
+    assert same(other, x, y) and other._active
+    written = json.loads((tmp_path / "again-model.json").read_text())
+    assert [*written] == ["hybridsequential0"]  # numbers count from above, and who has no graph is not hybridised
+    entries = {key: e for key, e in written["hybridsequential0"].items() if isinstance(e, dict) and "hybridized" in e}
+    assert [int(re.search(r"\d+$", key)[0]) for key in entries][0] == 1
+    assert written["hybridsequential0"]["hybridized"] and not any(e["hybridized"] for e in entries.values())
     wrong = nn.HybridSequential()
     wrong.add(nn.Dense(2))
     with pytest.raises(ValueError, match="again-model.json.*children '0', '1'"):

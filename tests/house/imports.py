@@ -12,7 +12,7 @@ from pathlib import Path
 # its own level and those below. `base`, `context` and `plugin` are the doors to `_core`; samples are declared
 # beside operators and need nothing, nor does reading and writing of files.
 LEVELS = {
-    "_core": 0, "_forks": 0, "_importing": 0, "_installed": 0, "_interrupts": 0, "_locks": 0, "_workers": 0,
+    "_core": 0, "_forks": 0, "_importing": 0, "_installed": 0, "_interrupts": 0, "_keys": 0, "_locks": 0, "_workers": 0,
     "base": 1, "builtin": 1, "context": 1, "plugin": 1, "testing.sample": 1, "_io_files": 1, "_json": 1, "drafts": 1,
     "limits": 1, "urls": 1, "_current": 1, "name": 1, "attribute": 1, "_op_functions": 1, "_reexports": 1,
     "_commands": 1, "elementwise": 1, "stypes": 1, "rewriting": 1, "array_api": 1, "facets": 1, "fusion": 1,

@@ -84,6 +84,15 @@ def test_csv_ends_of_lines_and_marks(table, text, monkeypatch):
     assert next(it).data[0].asnumpy().tolist() == [[1, 2], [3, 4]]
 
 
+def test_csv_commas_behind_the_last_value(table):
+    table.write_bytes(b"1,2,\n3,4\n5,6,")
+    it = mx.io.CSVIter(data_csv=table, data_shape=(2,), batch_size=3)
+    assert next(it).data[0].asnumpy().tolist() == [[1, 2], [3, 4], [5, 6]]
+    table.write_bytes(b"1,2,\n3,\n")
+    with pytest.raises(MXNetError, match="line 2"):
+        mx.io.CSVIter(data_csv=table, data_shape=(2,), batch_size=1)
+
+
 def test_csv_lines_without_end(table, monkeypatch):
     monkeypatch.setattr("mxcore.io.csv_iter._LONGEST", 1 << 21)
     table.write_bytes(b"1,2\n" + b"1" * (1 << 23))

@@ -121,3 +121,14 @@ def test_unknown_parameters_are_left_out_with_one_warning(path, tmp_path):
     with pytest.warns(UserWarning, match="MNISTIter has no parameter 'data_shape', 'input_shape'"):
         it = mx.io.MNISTIter(image=str(images), label=str(labels), batch_size=2, data_shape=(1, 2, 2), input_shape=(4,))
     assert it.next().data[0].shape == (2, 1, 2, 2)
+
+
+def test_marks_of_a_text_and_weights_of_rows(tmp_path):
+    path = tmp_path / "a.svm"
+    path.write_bytes(b"\xef\xbb\xbf1:0.5 0:1\n2:3 1:2\n")
+    batch = mx.io.LibSVMIter(data_libsvm=path, data_shape=(3,), batch_size=2).next()
+    assert batch.label[0].asnumpy().tolist() == [1, 2]
+    assert batch.data[0].asnumpy().tolist() == [[1, 0, 0], [0, 2, 0]]
+    path.write_bytes(b"1:x 0:1\n")
+    with pytest.raises(MXNetError, match="line 1"):
+        mx.io.LibSVMIter(data_libsvm=path, data_shape=(3,), batch_size=1)

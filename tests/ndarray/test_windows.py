@@ -285,7 +285,7 @@ def test_windows_that_slide_stay_few_and_meet_those_before(threaded, slow, told)
         part = slice(i, i + 100)
         x = mx.nd.from_dlpack(ours[part].to_dlpack_for_write() if told else buffer[part])
         live.append((i, x))
-        assert len(x._st.buffers) <= windows._MANY and len(x._st.parts) < 5 * windows._MANY
+        assert len(x._st.buffers) <= windows._MANY and len(x._st.parts) < 8 * windows._MANY
         if i % 29 == 0:
             slow(x + i, out=x)
             expected[i : i + 100] += i
@@ -294,6 +294,22 @@ def test_windows_that_slide_stay_few_and_meet_those_before(threaded, slow, told)
         at, first = live[0]
         assert np.array_equal(first.asnumpy(), expected[at : at + 100])
     assert np.array_equal(ours.asnumpy() if told else buffer, expected) and in_order()
+
+
+@pytest.mark.parametrize("parts", [8, 9, 30])
+def test_parts_meet_as_before_when_an_array_over_them_all_has_gone(threaded, slow, in_threads, parts):
+    buffer = np.zeros(4 * parts, np.float32)
+    live = [mx.nd.from_dlpack(buffer[4 * i : 4 * i + 4]) for i in range(parts)]
+    whole = mx.nd.from_dlpack(buffer)
+    whole += 1
+    del whole
+    gc.collect()
+    for n, i in enumerate((0, parts // 2, parts - 1)):
+        slow(mx.nd.full((4,), n + 5, ctx=live[i].context), out=live[i])
+        again = mx.nd.from_dlpack(buffer[4 * i : 4 * i + 4])
+        assert again.asnumpy().tolist() == [n + 5] * 4 and in_order()
+        in_threads(lambda x: [x.__iadd__(1) for _ in range(200)], [(live[i],), (again,)])
+        assert again.asnumpy().tolist() == [n + 405] * 4
 
 
 def test_threads_add_while_the_buffers_below_are_made_one(in_threads):

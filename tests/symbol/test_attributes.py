@@ -142,7 +142,6 @@ def test_the_text_of_an_initializer_is_none_that_a_module_can_read():
         (lambda f: S.relu(S.Variable("x"), name=3.0), "operator relu: name must be a str, got 3.0"),
         (lambda f: S.Variable("v", foo="1"), "attribute 'foo' must begin and end with two underscores"),
         (lambda f: S.Variable("v", stype="dense"), "stype must be one of default, row_sparse, csr, got 'dense'"),
-        (lambda f: S.Variable("v", dtype="uint16"), "dtype uint16 has no number in MXNet's files"),
         (lambda f: S.FullyConnected(f, num_hidden=1, attr={"foo": "1"}), "FullyConnected takes no attribute 'foo'"),
         (
             lambda f: S.FullyConnected(f, num_hidden=1, attr={"weight_lr_mult": "1"}),

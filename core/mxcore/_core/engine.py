@@ -204,6 +204,7 @@ class ThreadedEnginePerDevice(Engine):
         self._failed: list[Task] = []
         #: A new one while a fork waits: who pushes without end would let it wait for ever.
         self._gate = Latch(True)
+        at_fork(before=self._before_fork, after_in_parent=lambda: self._gate.set(), first=True)
 
     def note(self, ctx: Context) -> None:
         self.contexts.add(ctx)
@@ -277,8 +278,6 @@ class ThreadedEnginePerDevice(Engine):
                 f"the engine's worker of {ctx}",
                 "use fewer contexts, or MXNET_ENGINE_TYPE=NaiveEngine",
             )
-            if not self._queues:
-                at_fork(before=self._before_fork, after_in_parent=lambda: self._gate.set(), first=True)
             self._queues[key] = q
         return self._queues[key]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._keys import told
 from .errors import error, suggest
 
 if TYPE_CHECKING:
@@ -245,13 +246,7 @@ class Parser:
         key: Any = tuple(dyn)
         if kwargs:
             values = [tuple(v) if v.__class__ is list else v for v in kwargs.values()]
-            key = (
-                tuple(kwargs),
-                tuple(values),
-                tuple(map(type, kwargs.values())),
-                key,
-                tuple([repr(v) for v in values if v.__class__ is float and not v]),
-            )
+            key = tuple(kwargs), tuple(values), tuple(map(type, kwargs.values())), key, told(values)
         try:
             found = self.cache.get(key)
         except TypeError:  # an unhashable value: parsed anew on every call

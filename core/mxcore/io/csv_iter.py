@@ -62,6 +62,9 @@ class _Lines:
 
     def _checked(self, lines: list[bytes]) -> Iterator[str]:
         text = b"\n".join(lines)
+        if b",\n" in text or text.endswith(b","):  # as who writes a comma behind each value leaves it
+            text = (text + b"\n").replace(b",\n", b"\n")[:-1]
+            lines = text.split(b"\n")
         if lines and text.isascii():
             for plain in text.decode().split("\n"):
                 self.number += 1

@@ -46,11 +46,14 @@ class _Rows:
         labels, values, columns, ends = array("f"), array("f"), array("q"), array("q", [0])
         for name in files_of(path):
             for number, line in lines_of(name, "LibSVMIter"):
-                words = line.partition(b"#")[0].split()
+                words = (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).partition(b"#")[0].split()
                 if not words:
                     continue
                 try:
-                    labels.append(_number(words[0]))
+                    label, _, weight = words[0].partition(b":")
+                    labels.append(_number(label))
+                    if weight:
+                        _number(weight)  # no other words
                     for word in words[1:]:
                         column, _, value = word.partition(b":")
                         if column == b"qid":
@@ -91,7 +94,8 @@ class _Rows:
 class LibSVMIter(RowsIter):
     """Iterate over the rows of LibSVM files, as sparse arrays.
 
-    A line is a label and ``column:value`` for each value that is not zero; columns count from 0.
+    A line is a label and ``column:value`` for each value that is not zero; columns count from 0. A weight of the row
+    behind its label (``label:weight``) is left out.
 
     Parameters
     ----------

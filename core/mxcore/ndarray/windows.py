@@ -33,15 +33,18 @@ class _Buffer:
         The one that has its engine variable, since an array lies over both.
     before : sequence of weak references
         Those in whose place it is: arrays that still live have these.
+    behind : _Buffer or None
+        The one in its place, which lives as long as it does.
     """
 
-    __slots__ = ("first", "last", "storage", "arrays", "own", "into", "before", "__weakref__")
+    __slots__ = ("first", "last", "storage", "arrays", "own", "into", "before", "behind", "__weakref__")
 
     def __init__(self, first: int, last: int, ctx: Context, own: Storage | None) -> None:
         self.first, self.last, self.storage, self.own = first, last, own or Storage(ctx), own is not None
         self.arrays: dict[int, _Array] = {}
         self.into: _Buffer | None = None
         self.before: Sequence[weakref.ref[_Buffer]] = ()
+        self.behind: _Buffer | None = None
 
     @property
     def root(self) -> _Buffer:
@@ -227,6 +230,7 @@ def _united(buffers: Sequence[_Buffer], ctx: Context) -> _Buffer:
     one = _added(buffers[0].first, buffers[-1].last, ctx, None)
     one.into, one.before = buffers[0].root, [weakref.ref(b) for buffer in buffers for b in buffer.locked]
     for b in buffers:
+        b.behind = one
         one.arrays.update(b.arrays)
     return one
 

@@ -490,7 +490,7 @@ def _array_of(raw: Any, dtype: Any, shape: Any, order: Literal["C", "F"]) -> Any
     if not isinstance(dtype, np.dtype):
         raise _Damage("an array without dtype")
     shape = tuple(_sequence(shape))
-    if len(shape) > 32 or not all(d.__class__ is int and 0 <= d < 1 << 59 for d in shape):
+    if len(shape) > 64 or not all(d.__class__ is int and 0 <= d < 1 << 59 for d in shape):
         raise _Damage(f"an array of shape {_short(shape)}")
     raw = _raw(raw)
     if len(raw) != math.prod(shape) * dtype.itemsize:

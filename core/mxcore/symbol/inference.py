@@ -19,6 +19,7 @@ from .base import Entry
 
 __all__ = [
     "TYPE_CODES",
+    "dtype_of",
     "all_types",
     "infer_heads",
     "infer_shapes",
@@ -101,6 +102,11 @@ def named(
     return found
 
 
+def dtype_of(text: str) -> Any:
+    """The dtype that ``__dtype__`` of a variable says: MXNet's number, or the name of one that has none."""
+    return as_dtype(TYPE_CODES[int(text)] if text.isdigit() else text)
+
+
 def _hint(n: Node, what: str) -> Any:
     """What an attribute of a variable says."""
     key = "__shape__" if what == "shape" else "__dtype__"
@@ -111,7 +117,7 @@ def _hint(n: Node, what: str) -> Any:
         return (
             unknown_dims(literal(text.replace("L", "")))  # of Python 2
             if what == "shape"
-            else as_dtype(TYPE_CODES[int(text)] if text.isdigit() else text)
+            else dtype_of(text)
         )
     except (KeyError, TypeError, ValueError) as e:
         raise error(ValueError, f"variable '{n.name}': attribute {key}={text[:200]!r} cannot be read: {e}") from None

@@ -12,7 +12,7 @@ from .._core.op import Op
 from .._core.state import state
 from .._json import decode
 from ..parameters import GraphParam, Int, strings
-from .attrs import kept, kept_by_op
+from .attrs import is_wrapped, kept, kept_by_op
 from .base import Entry
 from .compose import auto_variable
 from .legacy_json import give_to_inputs, texts_of, version_of
@@ -137,7 +137,7 @@ def _node(item: Any, before: list[Node], where: str, file: _File) -> Node:
         return Node(None, None, (), name, kept(texts))
     op = _operator(op_name)
     params: dict[str, Any] = {
-        k: v for k, v in texts.items() if k in op.params or (op.parser.rest and not k.startswith("__"))
+        k: v for k, v in texts.items() if k in op.params or (op.parser.rest and not is_wrapped(k))
     }
     attrs = kept({k: v for k, v in texts.items() if k not in params})
     keys = [key for key, spec in op.params.items() if isinstance(spec, GraphParam)]

@@ -86,11 +86,7 @@ def Variable(
         attrs["__storage_type__"] = str(_STORAGE_CODES[stype])
     if dtype is not None:
         found = dtype_name(as_dtype(dtype))
-        if found not in _CODES:
-            raise error(
-                TypeError, f"Variable: dtype {found} has no number in MXNet's files; use one of {', '.join(_CODES)}"
-            )
-        attrs["__dtype__"] = str(_CODES[found])
+        attrs["__dtype__"] = str(_CODES.get(found, found))  # of some MXNet knows no number
     if init is not None:
         attrs["__init__"] = init if isinstance(init, str) else init.dumps()
     for k, v in kwargs.items():

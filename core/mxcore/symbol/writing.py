@@ -20,6 +20,14 @@ __all__ = ["to_json", "uncast"]
 _VERSION = ["int", 10901]
 
 
+#: MXNet's reader knows no other escapes; all else stands as it is, also what JSON would not have so.
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+
+
+def _quoted(text: str) -> str:
+    return f'"{text.translate(_ESCAPES)}"'
+
+
 def to_json(heads: Sequence[Entry], remove_amp_cast: bool = True) -> str:
     """The graph as text; without the casts of mixed precision, as MXNet does it: those that are outputs stay."""
     if remove_amp_cast:
@@ -127,16 +135,12 @@ def _graph(heads: Sequence[Entry], writes: dict[int, int]) -> dict[str, Any]:
 def _write(v: Any, depth: int) -> str:
     """MXNet's layout: objects of more than one item and lists of more than ten, or of objects, take a line an item."""
     if isinstance(v, dict):
-        items, brackets, long = (
-            [f"{json.dumps(k, ensure_ascii=False)}: {_write(x, depth + 1)}" for k, x in v.items()],
-            "{}",
-            len(v) > 1,
-        )
+        items, brackets, long = ([f"{_quoted(k)}: {_write(x, depth + 1)}" for k, x in v.items()], "{}", len(v) > 1)
     elif isinstance(v, list):
         items, brackets = [_write(x, depth + 1) for x in v], "[]"
         long = len(v) > 10 or any(isinstance(x, dict) for x in v)
     else:
-        return json.dumps(v, ensure_ascii=False)
+        return _quoted(v) if isinstance(v, str) else json.dumps(v)
     if not items:
         return brackets
     if not long:

@@ -9,11 +9,10 @@ from ... import ndarray as nd
 from ..._core import infer, tables
 from ..._core.errors import MXNetError, suggest, warn
 from ..._core.graph import Node, topo
-from ..._core.params import as_dtype
 from ...base import error
 from ...composing import beside
 from ...symbol import Symbol, outputs
-from ...symbol.inference import TYPE_CODES
+from ...symbol.inference import TYPE_CODES, dtype_of
 from ...symbol.writing import uncast
 from .rules import FLOAT32, TARGETS, WIDEST, Rules, is_narrowing
 
@@ -266,15 +265,17 @@ def _declared(heads: list[Entry], params: set[int], narrow: frozenset[int], targ
         swap[id(n)] = n
         if id(n) in params or said is not None:
             name = target if id(n) in narrow else _wide(said)
-            if _CODES[name] != said:
-                swap[id(n)] = Node(None, None, (), n.name, {**n.attrs, "__dtype__": _CODES[name]})
+            if (code := _CODES.get(name, name)) != said:
+                swap[id(n)] = Node(None, None, (), n.name, {**n.attrs, "__dtype__": code})
     return [(swap[id(n)], i) for n, i in heads]
 
 
 def _wide(said: str | None) -> str:
     """The dtype that a variable said, but for narrow ones and what is none: float32."""
-    name = TYPE_CODES.get(int(said)) if said is not None and said.isdecimal() else None
-    return "float32" if name is None or name in TARGETS else name
+    if said is None:
+        return "float32"
+    name = TYPE_CODES.get(int(said), "float32") if said.isdecimal() else said
+    return "float32" if name in TARGETS else name
 
 
 def convert_model(
@@ -336,9 +337,7 @@ def convert_model(
         cast_optional_params,
     )
     said = {
-        n.name: as_dtype(TYPE_CODES[int(n.attrs["__dtype__"])])
-        for n in topo(made._heads)
-        if n.op is None and "__dtype__" in n.attrs
+        n.name: dtype_of(n.attrs["__dtype__"]) for n in topo(made._heads) if n.op is None and "__dtype__" in n.attrs
     }
     args, aux = (
         {k: v.astype(said.get(k, v._data.dtype), copy=False) for k, v in params.items()}

@@ -89,18 +89,17 @@ def _describe(block: Any, numbers: Iterator[int]) -> dict[str, Any]:
     """One block for the structure file: its name, whether it is hybridised, its children."""
     entry: dict[str, Any] = {
         "orig_name": block.name,
-        "hybridized": bool(getattr(block, "_active", False)),
+        "hybridized": False,  # said only of one whose graph is here, too
         "children": {},
     }
-    if entry["hybridized"]:
-        traced = block._graph_now()  # another thread may drop it
-        if traced is not None:
-            entry.update(in_format=traced.in_format, out_format=traced.out_format)
-            entry.update(inputs=[i.tojson() for i in traced.inputs], symbol=traced.out.tojson())
+    if getattr(block, "_active", False) and (traced := block._graph_now()) is not None:
+        entry.update(hybridized=True, in_format=traced.in_format, out_format=traced.out_format)
+        entry.update(inputs=[i.tojson() for i in traced.inputs], symbol=traced.out.tojson())
     with explained(block):
         for attribute, child in block._children.items():
             entry["children"][child.name] = attribute
-            entry[f"{type(child).__name__.lower()}{next(numbers)}"] = _describe(child, numbers)
+            number = next(numbers)  # before those of its own children
+            entry[f"{type(child).__name__.lower()}{number}"] = _describe(child, numbers)
     return entry
 
 
