@@ -8,6 +8,7 @@ import numpy as np
 
 from ._core.errors import MXNetError, MXNetWarning, error
 from ._reexports import reexports
+from ._values import plain
 
 __all__ = [
     "MXNetError",
@@ -88,24 +89,6 @@ def finite(value: Any, what: str) -> Any:
             ValueError if isinstance(value, float) else TypeError, f"{what} must be a finite number, got {value!r}"
         )
     return value
-
-
-def plain(value: Any) -> Any:
-    """A number of NumPy's as Python's own, also as an item of a tuple, list or dictionary; anything else as it is.
-
-    NumPy's numbers wrap around where Python's grow, JSON has no place for them, and in a tuple they print as
-    ``np.int64(3)``.
-
-    >>> plain(np.uint8(3)), plain((np.int64(2), 3)), plain({"a": np.float64(0.5)}), plain("a")
-    (3, (2, 3), {'a': 0.5}, 'a')
-    """
-    if type(value) in (tuple, list):
-        return type(value)(map(_own, value))
-    return {k: _own(v) for k, v in value.items()} if type(value) is dict else _own(value)
-
-
-def _own(value: Any) -> Any:
-    return value.item() if isinstance(value, (np.number, np.bool_)) else value
 
 
 def _as_list(obj: Any) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import _ending  # noqa: F401
 from ._core.context import Context, current_context, declare_types
 from ._core.device import Device
 from ._core.errors import error

@@ -11,6 +11,7 @@ import numpy as np
 from ._core.errors import suggest
 from ._core.op import Op
 from ._core.params import REQUIRED, Int, Number, Param, Params, as_dtype, literal, number
+from ._values import plain
 
 __all__ = [
     "Any_",
@@ -77,7 +78,7 @@ class Str(Param):
     kind = "str"
 
     def convert(self, value: Any) -> str:
-        return str(value)
+        return str(plain(value))
 
 
 class Enum(Param):

@@ -77,9 +77,7 @@ def _operator(op: Op) -> None:
     for what, names in (("inputs", op.input_names), ("outputs", outs)):
         if twice := [n for i, n in enumerate(names) if n in names[:i]]:
             raise error(ValueError, f"{where}: two of its {what} are named '{twice[0]}'; each needs a name of its own")
-    for what, slots in (("input", op.input_slots), ("output", [] if callable(op.outputs) else op.outputs)):
-        if many := [s.name for s in slots[:-1] if s.variadic]:
-            raise error(ValueError, f"{where}: {what} '{many[0]}*', of any number of arrays, must be the last one")
+    _declared(op, where)
     if clash := sorted({*op.params} & {*op.input_names}):
         raise error(ValueError, f"{where}: '{clash[0]}' is both an input and a parameter")
     # Inputs of operators that users do not call, as backward ones, are given by position only.
@@ -110,6 +108,19 @@ def _operator(op: Op) -> None:
                 )
     if op.body is not None and (text := _misfit(op.body, op, 2)):
         raise error(TypeError, f"{where}: its body {text.format('(k, p')}")
+
+
+def _declared(op: Op, where: str) -> None:
+    """Look at what stands for many arrays, and at defaults, which are what their texts say."""
+    for what, slots in (("input", op.input_slots), ("output", [] if callable(op.outputs) else op.outputs)):
+        if many := [s.name for s in slots[:-1] if s.variadic]:
+            raise error(ValueError, f"{where}: {what} '{many[0]}*', of any number of arrays, must be the last one")
+    for name, param in op.params.items():
+        if not param.required and param.default is not None:
+            try:
+                param.default = param.parse(param.default)
+            except (TypeError, ValueError) as e:
+                raise error(type(e), f"{where}: the default of its parameter '{name}' {e}") from None
 
 
 def _misfit(fn: Any, op: Op, leading: int) -> str:

@@ -5,6 +5,8 @@ import gc
 import itertools
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -490,3 +492,32 @@ def test_a_failure_is_seen_once_however_many_ways_it_came(threaded):
     for error in (IndexError, None):  # that nobody has seen
         with pytest.raises(error, match="no such place") if error else contextlib.nullcontext():
             mx.nd.waitall()
+
+
+AT_THE_END = """
+import sys
+import mxcore as mx
+
+class Last:
+    def __del__(self):
+        if sys.argv[1] == "reads":
+            print(self.loss[0, 0].asscalar())
+        elif sys.argv[1] == "waits":
+            mx.nd.waitall()
+            print("waited")
+        else:
+            print(mx.nd.dot(a, a)[0, 0].asscalar())
+
+a, b = mx.nd.ones((600, 600)), mx.nd.ones((600, 600), ctx=mx.cpu(1))
+last = Last()
+last.itself = last
+for _ in range(20):
+    last.loss = mx.nd.dot(b, b)
+"""
+
+
+@pytest.mark.parametrize("what", ["reads", "waits", "computes"])
+def test_a_finalizer_at_the_end_of_the_process_waits_for_nobody(what):
+    done = subprocess.run([sys.executable, "-c", AT_THE_END, what], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stderr == ""
+    assert done.stdout in ("", "waited\n" if what == "waits" else "600.0\n")  # the interpreter may drop it in silence

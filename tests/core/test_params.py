@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import mxcore as mx
 from mxcore._core.params import Parser, as_dtype, literal
 from mxcore.parameters import strings
-from mxcore.plugin import Any_, Bool, DType, Enum, Float, Floats, Int, MXNetError, Shape, Str, op
+from mxcore.plugin import Any_, Bool, DType, Enum, Float, Floats, Int, MXNetError, Rest, Shape, Str, op
 
 
 @pytest.mark.parametrize(
@@ -226,6 +226,12 @@ def test_calls_whose_values_are_equal_and_not_the_same_are_told_apart():
         assert repr(parse({"f": (zero,)}).f) == repr((float(zero),))
         assert repr(parse({"p": zero}).p) == repr(zero)
     assert parse({"p": (2, 3)}) is parse({"p": (2, 3)})
+
+
+def test_numbers_of_numpy_in_tuples_say_no_more_than_alone():
+    o = op("t", inputs="x", note=Str(""), more=Rest())(body)
+    p = o.parse({"note": (np.int64(3), 4), "scales": (np.int64(8), np.float64(0.5)), "one": np.float32(0.1)})
+    assert p.note == "(3, 4)" and dict(p.more) == {"scales": "(8, 0.5)", "one": "0.1"}
 
 
 def test_tuples_may_be_long():

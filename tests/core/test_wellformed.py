@@ -4,7 +4,22 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore.plugin import Float, GraphPass, Ints, KernelSet, MXNetError, Sample, Str, op
+from mxcore.plugin import (
+    Bool,
+    DType,
+    Enum,
+    Float,
+    Floats,
+    GraphPass,
+    Int,
+    Ints,
+    KernelSet,
+    MXNetError,
+    Sample,
+    Shape,
+    Str,
+    op,
+)
 
 
 def declare(body=lambda k, p, data: data, name="test_declared", **kw):
@@ -71,6 +86,8 @@ def two(k, p, data):
             dict(inputs="args* last", body=lambda k, p, *a: a[0]),
             r"input 'args\*', of any number of arrays, must be the",
         ),
+        (dict(p=Int(5, le=3)), "the default of its parameter 'p' must be int <= 3, got 5"),
+        (dict(p=Enum("a b", "c")), "the default of its parameter 'p' must be one of a, b; got 'c'"),
         (dict(outputs="some* b", body=two), r"output 'some\*', of any number of arrays, must be the last one"),
         (dict(inputs="name"), "its input cannot be named 'name', which is a keyword of every operator's call"),
         (dict(params={"out": Float(1.0)}), "its parameter cannot be named 'out'"),
@@ -208,3 +225,11 @@ def test_aliases_as_words(plug):
         "aliased_c",
         "aliased_d",
     )
+
+
+def test_defaults_are_what_their_texts_say():
+    o = op("test_wellformed_defaults", inputs="x", dtype=DType("float16"), shape=Shape(2), on=Bool(1), r=Floats(0.5))(
+        lambda k, p, x: x
+    )
+    p = o.parse({})
+    assert (p.dtype.itemsize, p.shape, p.on, p.r) == (2, (2,), True, (0.5,))

@@ -12,13 +12,14 @@ from pathlib import Path
 # its own level and those below. `base`, `context` and `plugin` are the doors to `_core`; samples are declared
 # beside operators and need nothing, nor does reading and writing of files.
 LEVELS = {
-    "_core": 0, "_forks": 0, "_importing": 0, "_installed": 0, "_interrupts": 0, "_keys": 0, "_locks": 0, "_workers": 0,
+    "_core": 0, "_forks": 0, "_importing": 0, "_installed": 0, "_interrupts": 0, "_locks": 0, "_values": 0,
+    "_workers": 0,
     "base": 1, "builtin": 1, "context": 1, "plugin": 1, "testing.sample": 1, "_io_files": 1, "_json": 1, "drafts": 1,
     "limits": 1, "urls": 1, "_current": 1, "name": 1, "attribute": 1, "_op_functions": 1, "_reexports": 1,
     "_commands": 1, "elementwise": 1, "stypes": 1, "rewriting": 1, "array_api": 1, "facets": 1, "fusion": 1,
     "philox": 1, "parameters": 1, "gradient": 1, "composing": 1, "crossing": 1, "declarations": 1, "typing": 1,
     "wellformed": 1, "layouts": 1, "twins": 1, "kinds": 1, "_noting": 1, "halves": 1,
-    "_heads": 1, "inference": 1, "_scopes": 1, "_archives": 1,
+    "_heads": 1, "_ending": 1, "inference": 1, "_scopes": 1, "_archives": 1,
     "ops": 2, "np_functions": 2,
     "ndarray": 3, "symbol": 3, "executor": 3,
     "compat": 5, "cli": 5, "__main__": 5,

@@ -20,7 +20,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from .._forks import at_fork
-from .._workers import Clerk, Latch, begin
+from .._workers import Clerk, Latch, begin, ending
 from . import rng
 from .array import Storage
 from .context import Context
@@ -72,8 +72,8 @@ class Task:
     def finished(self) -> None:
         """Wait for the end, whatever it was."""
         if not self.done.is_set():
-            if _amid():
-                raise error(RuntimeError, f"{self.name}: an engine worker must not wait for pending work")
+            if _amid() or ending():  # finalizers behind the end would wait for threads that no longer run
+                raise error(RuntimeError, f"{self.name}: neither a worker nor who comes behind the end may wait for it")
             self.done.wait()
 
     def wait(self) -> None:
