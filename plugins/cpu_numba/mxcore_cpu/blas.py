@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mxcore.plugin import let_through
+
 __all__ = ["Blas", "core", "find", "hold", "release", "single"]
 
 # (prefix, suffix, 64-bit integers): scipy-openblas wheels, OpenBLAS with suffix, Accelerate, any CBLAS (also
@@ -62,7 +64,8 @@ def _libraries() -> list[ctypes.CDLL]:
     for path in paths:
         try:
             found.append(ctypes.CDLL(str(path)))
-        except OSError:
+        except OSError as e:
+            let_through(e)
             continue
     return found
 

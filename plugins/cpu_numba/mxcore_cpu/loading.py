@@ -12,7 +12,7 @@ import types
 
 import numpy as np
 
-from mxcore.plugin import Uncollected, Uninterrupted
+from mxcore.plugin import Uncollected, Uninterrupted, let_through
 
 from . import locks
 
@@ -48,6 +48,7 @@ def _load() -> types.ModuleType | None:
         with Uninterrupted(), Uncollected():
             import numba
     except Exception as e:  # Numba raises more than ImportError, e.g. for a NumPy it does not know
+        let_through(e)
         # Half of it would be found by who imports it next, such as for want of memory that is there by then.
         for name in {*sys.modules} - before:
             if name.partition(".")[0] in _PACKAGES:

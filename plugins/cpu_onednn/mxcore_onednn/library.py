@@ -17,7 +17,7 @@ from ctypes import POINTER, c_float, c_int, c_int64, c_size_t, c_uint, c_void_p
 from pathlib import Path
 from typing import Any
 
-from mxcore.plugin import Context
+from mxcore.plugin import Context, let_through
 
 __all__ = [
     "ISA_AVX2",
@@ -192,6 +192,7 @@ def library() -> Library | None:
     try:
         return Library(path)
     except (OSError, AttributeError, Refused) as e:
+        let_through(e)
         _reason = f"{path}: {e}"
         # Who has named a file wants to know; of a processor that is too old `mxcore info` tells.
         level = logging.WARNING if os.environ.get(VARIABLE, "1") != "1" else logging.INFO

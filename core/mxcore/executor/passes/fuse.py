@@ -18,6 +18,7 @@ from ..._core.graph import Graph, Node, topo
 from ..._core.infer import known
 from ..._core.kernels import Spec
 from ..._core.op import Op
+from ..._values import told
 from ...composing import beside
 from ...fusion import Fused, Tree, layout
 from ...fusion.dtypes import is_cast
@@ -488,23 +489,23 @@ class _Unit:
         for part in parts:
             local: dict[str, Tree] = {}
             for i, (number, param) in enumerate(part.scalars):
-                name = constants.get((number, part.dtype)) if param is None else None
+                name = constants.get((repr(number), part.dtype)) if param is None else None
                 if name is None:
                     name = f"s{len(scalars)}"
                     types[name] = part.dtype.name
                     scalars.append((number, param, part))
                     if param is None:
-                        constants[number, part.dtype] = name
+                        constants[repr(number), part.dtype] = name  # 0.0 is not -0.0
                 local[f"s{i}"] = ("name", name)
             for i, (e, s) in enumerate(part.operands):
                 local[f"x{i}"] = ("name", names[e, s]) if (e, s) in names else value[id(e[0])]
             tree = substitute(part.tree, local)
             if tree[0] not in ("name", "num"):
-                known_step = known_steps.get((tree, part.dtype))
+                known_step = known_steps.get(key := (tree, told([tree]), part.dtype))
                 if known_step is None:
                     types[f"t{len(steps)}"] = part.dtype.name
                     steps.append((f"t{len(steps)}", tree))
-                    known_step = known_steps[tree, part.dtype] = ("name", steps[-1][0])
+                    known_step = known_steps[key] = ("name", steps[-1][0])
                 tree = known_step
             value[id(part.node)] = tree
         ends: list[Any] = []

@@ -8,7 +8,7 @@ import warnings
 from collections import OrderedDict
 from typing import Any
 
-from mxcore.plugin import Fused, fork_safe_lock
+from mxcore.plugin import Fused, fork_safe_lock, let_through
 
 from .. import background
 from ..loading import compiles
@@ -76,6 +76,7 @@ def _make(chain: Fused) -> Compiled | None:
     except background.NotCompiled:
         raise
     except Exception as e:
+        let_through(e)
         if chain.key not in _failed:
             _failed.add(chain.key)
             warnings.warn(

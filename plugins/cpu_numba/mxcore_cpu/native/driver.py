@@ -11,6 +11,8 @@ import os
 import sys
 from typing import Any
 
+from mxcore.plugin import let_through
+
 from ..locks import once
 from .code import binding, load, optimise, parsed
 from .kept import kept
@@ -29,7 +31,8 @@ def usable() -> bool:
         library = ctypes.CDLL("libgomp.so.1")
         for name in ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads"):
             binding().add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
-    except (OSError, AttributeError, ImportError):
+    except (OSError, AttributeError, ImportError) as e:
+        let_through(e)
         return False
     return True
 

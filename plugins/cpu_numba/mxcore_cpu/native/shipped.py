@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mxcore.plugin import let_through
+
 from .code import binding
 from .kept import digest_of
 
@@ -58,7 +60,8 @@ def _brought() -> tuple[dict[str, int], list[bytes]]:
     try:
         head, bodies = unpacked(FILE.read_bytes())
         binding().parse_bitcode(bodies[0])  # an older LLVM may not read what a newer one wrote
-    except (OSError, ImportError, ValueError, EOFError, RuntimeError, LookupError):
+    except (OSError, ImportError, ValueError, EOFError, RuntimeError, LookupError) as e:
+        let_through(e)
         return {}, []
     return head["keys"], bodies
 
