@@ -530,8 +530,14 @@ class Clerk:
             except MXNetError:  # no room for a thread, or the process ends
                 return self._locked(fn, *args)
         job = Job(lambda: self._locked(fn, *args))
-        workers.put(job)
-        return job.result()
+        try:
+            workers.put(job)
+            return job.result()
+        except BaseException:  # perhaps of the handler: then it is done, or never will be, before anything else is
+            while not job.cancel() and not job.done:
+                with contextlib.suppress(BaseException):  # as above
+                    job.error()
+            raise
 
     def _locked(self, fn: Callable[..., Any], *args: Any) -> Any:
         # It stops before the lock is taken: newer Pythons collect at the next call.

@@ -14,7 +14,7 @@ import pytest
 
 import mxcore as mx
 from mxcore import _workers
-from mxcore._workers import Job, Latch, Promise, Uncollected, Workers, apart
+from mxcore._workers import Clerk, Job, Latch, Promise, Uncollected, Workers, apart
 
 
 def test_a_latch_lets_all_go_once_it_is_set():
@@ -373,6 +373,37 @@ def test_a_handler_waits_for_what_is_done_apart():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a system that forks")
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="a signal after some time")
+@pytest.mark.parametrize("begun", [False, True])
+def test_what_a_clerk_does_for_who_is_interrupted_is_done_then_or_never(begun):
+    class Late(Exception):
+        pass
+
+    def late(*_):
+        raise Late
+
+    clerk, done, held = Clerk("test"), [], threading.Event()
+    before = signal.signal(signal.SIGALRM, late)
+
+    def slow():
+        time.sleep(0.3)
+        done.append("slow")
+
+    try:
+        if not begun:  # the clerk's thread has something else to do
+            clerk.do(int)
+            clerk._workers.put(Job(lambda: held.wait(1)))
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(Late):
+            clerk.do(slow)
+        assert done == ["slow"] * begun
+        held.set()
+        clerk.do(int)
+        assert done == ["slow"] * begun
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
 def test_the_collector_goes_on_in_a_child_that_another_thread_had_stopped_it_for():
     inside, leave = threading.Event(), threading.Event()
 
