@@ -10,11 +10,11 @@ import atexit
 from ._core.engine import NaiveEngine, ThreadedEnginePerDevice, engine
 
 #: Seconds for what is pending: it may never end.
-_PATIENCE = 60
+_PATIENCE = 30
 
 
 @atexit.register
 def _end() -> None:
-    old, engine.it = engine.it, NaiveEngine()
-    if isinstance(old, ThreadedEnginePerDevice):
-        old.drain(_PATIENCE)
+    if isinstance(engine.it, ThreadedEnginePerDevice):
+        engine.it.drain(_PATIENCE)
+    engine.it = NaiveEngine()

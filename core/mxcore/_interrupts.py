@@ -10,7 +10,6 @@ import signal
 import sys
 import threading
 from _signal import getsignal
-from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
@@ -18,6 +17,8 @@ from ._forks import at_fork
 
 __all__ = ["Uninterrupted", "by_a_handler", "handled", "let_through", "suppress"]
 
+#: Of the flags of code: it takes any number of arguments.
+_VARARGS = 0x04
 _SIGINT, _SIGNALS = int(signal.SIGINT), [*map(int, signal.valid_signals())]
 #: By its id, for it may be any object: what runs no code of the user's, but may raise KeyboardInterrupt.
 _PLAIN = {*map(id, (_signal.SIG_DFL, _signal.SIG_IGN, signal.default_int_handler, None))}
@@ -72,8 +73,11 @@ def _code(handler: Any) -> Any:
     return getattr(function, "__code__", None)
 
 
-def _has(values: Iterable[Any], frame: FrameType) -> bool:
-    return any(v is frame or v.__class__ is tuple and any(w is frame for w in v) for v in values)
+def _given(frame: FrameType, other: FrameType) -> bool:
+    """Whether the function of a frame has got another frame as an argument."""
+    code, values = frame.f_code, frame.f_locals
+    given = [values.get(name) for name in code.co_varnames[: code.co_argcount + bool(code.co_flags & _VARARGS)]]
+    return any(v is other or type(v) is tuple and any(w is other for w in v) for v in given)
 
 
 def by_a_handler(exc: BaseException) -> bool:
@@ -85,7 +89,7 @@ def by_a_handler(exc: BaseException) -> bool:
     at, before = exc.__traceback__, None
     while at is not None:
         frame = at.tb_frame
-        if frame.f_code in codes or before is not None and _has(frame.f_locals.values(), before):
+        if frame.f_code in codes or before is not None and _given(frame, before):
             return True
         at, before = at.tb_next, frame
     return False

@@ -534,9 +534,10 @@ class Clerk:
             workers.put(job)
             return job.result()
         except BaseException:  # perhaps of the handler: then it is done, or never will be, before anything else is
-            while not job.cancel() and not job.done:
+            end = time.monotonic() + _PATIENCE
+            while not job.cancel() and not job.done and workers.pid == os.getpid() and time.monotonic() < end:
                 with contextlib.suppress(BaseException):  # as above
-                    job.error()
+                    job._done.wait(_LOOK)
             raise
 
     def _locked(self, fn: Callable[..., Any], *args: Any) -> Any:

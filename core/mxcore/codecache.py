@@ -158,9 +158,9 @@ class CodeCache:
                 f.write(_MAGIC + _digest(name, content) + content)
             os.replace(part, where / name)
         except OSError as e:
-            let_through(e)
-            with suppress(OSError):
+            with contextlib.suppress(OSError):
                 os.unlink(part)
+            let_through(e)
 
     def made(self, name: str, make: Callable[[], bytes]) -> bytes:
         """The content of an entry, which is made and written if it is not there."""

@@ -612,7 +612,7 @@ class _InPlace:
         self.file.close()
 
     def drop(self, mine: bool) -> None:
-        with suppress(OSError):
+        with contextlib.suppress(OSError):
             self.file.close()
 
 
@@ -679,11 +679,11 @@ class _Beside(_InPlace):
     def drop(self, mine: bool) -> None:
         if mine and not self.kept and fcntl is not None:
             for path in {self.path, self.waiting or self.path}:
-                with suppress(OSError):
+                with contextlib.suppress(OSError):
                     os.unlink(path)
         super().drop(mine)
         if mine and not self.kept and fcntl is None:
-            with suppress(OSError):
+            with contextlib.suppress(OSError):
                 os.unlink(self.path)
 
 
@@ -725,21 +725,21 @@ class _Remote:
         _forget(self._caches, self._path)
 
     def drop(self, mine: bool) -> None:
-        with suppress(Exception):
+        with contextlib.suppress(Exception):
             self.file.discard()
-        with suppress(Exception):
+        with contextlib.suppress(Exception):
             self.file.closed = True  # else it would complete itself when it is collected
         if mine and self._moved:
-            with suppress(Exception):
+            with contextlib.suppress(Exception):
                 self._fs.rm_file(self._at)
 
 
 def _forget(caches: Iterable[Any], path: str) -> None:
     """Let fsspec's caches drop their copies of an object."""
     for cache in caches:
-        with suppress(Exception):  # it has none
+        with contextlib.suppress(Exception):  # it has none
             cache.pop_from_cache(path)
-        with suppress(Exception):  # one that notes nothing
+        with contextlib.suppress(Exception):  # one that notes nothing
             os.unlink(os.path.join(cache.storage[-1], cache.hash_name(path)))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from ._core.errors import suggest
 from ._core.op import Op
 from ._core.params import REQUIRED, Int, Number, Param, Params, as_dtype, literal, number
-from ._values import plain
+from ._values import text
 
 __all__ = [
     "Any_",
@@ -78,7 +78,7 @@ class Str(Param):
     kind = "str"
 
     def convert(self, value: Any) -> str:
-        return str(plain(value))
+        return text(value)
 
 
 class Enum(Param):
@@ -133,7 +133,7 @@ class Shape(Param):
         return "tuple of ints" if self.kind == "shape" else "tuple of floats"
 
 
-_NOT_FINITE = re.compile("inf|nan", re.IGNORECASE)
+_NOT_FINITE = re.compile(r"\s*[(\[]?([-+\d.e\s]|inf|nan|,)*[)\]]?\s*", re.IGNORECASE)
 
 
 class Floats(Shape):
@@ -143,9 +143,13 @@ class Floats(Shape):
     element = staticmethod(lambda v: Float().convert(v))
 
     def convert(self, value: Any) -> tuple[Any, ...]:
-        if isinstance(value, str) and _NOT_FINITE.search(value):  # Python writes it so in a tuple, and does not read it
-            value = [word for word in value.strip().strip("()[]").split(",") if word.strip()]
-        return super().convert(value)
+        try:
+            return super().convert(value)
+        except TypeError:
+            if not (isinstance(value, str) and _NOT_FINITE.fullmatch(value)):
+                raise
+        # Python writes infinity so in a tuple, and does not read it.
+        return super().convert([word for word in value.strip().strip("()[]").split(",") if word.strip()])
 
 
 def dtype_name(dtype: Any) -> str:
@@ -231,7 +235,9 @@ _WRITTEN = {
 
 def _string(param: Param, given: Any, value: Any) -> str:
     # What NumPy writes of a number need not be more than what tells it from others of its dtype.
-    exact = given.__class__ is not np.bool_ and isinstance(given, np.number) and param.kind in ("int", "float")
+    exact = (
+        isinstance(given, np.integer) and param.kind == "int" or isinstance(given, np.number) and param.kind == "float"
+    )
     kept = exact and param.parse(str(given)) == value or _plain(given, param.kind)
     # A dtype has one name; a scalar may have been set since.
     kept = kept and param.kind != "dtype" and (not param.dynamic or param.parse(given) == value)

@@ -184,5 +184,5 @@ class GraphPass:
                 f"graph pass '{name}': mxcore's own pass has this name "
                 f"(as {', '.join(STOCK_PASSES)} have), by which it is switched off; choose another one",
             )
-        self.name, self.order, self.fn, self.late, self.operators = name, order, fn, late, frozenset(operators)
+        self.name, self.order, self.fn, self.late, self.operators = name, order, fn, late, frozenset(operators or ())
         checked("graph pass", self)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._values import plain, told
+from .._values import plain, text, told
 from .errors import error, suggest
 
 if TYPE_CHECKING:
@@ -266,9 +266,7 @@ class Parser:
         p._key = next(Parser._serial)
         p._given = {n: [*v] if v.__class__ is list else v for n, v in kwargs.items()} | dict.fromkeys(dyn, ...)
         if self.rest is not None:
-            more = tuple(
-                (n, str(v if isinstance(v, np.generic) else plain(v))) for n, v in kwargs.items() if n not in self.specs
-            )
+            more = tuple((n, text(v)) for n, v in kwargs.items() if n not in self.specs)
             kwargs = {**{n: v for n, v in kwargs.items() if n in self.specs}, self.rest: more}
         for name in kwargs:
             if name not in self.specs:

@@ -204,7 +204,7 @@ class CachedOp:
         if found is None or not found.fits(ctx, mode["train"], needs, args, datas):
             found = self._signature(ctx, mode["train"], needs, args, datas)
             if found is None:
-                return self._apart(args, self._by_nodes(self._heads, args, order=self._order))
+                return self._by_nodes(self._heads, args, order=self._order)
         return found.call(self, args, datas)
 
     @property
@@ -219,6 +219,8 @@ class CachedOp:
         """The outputs by eager calls."""
         told = None if hook is None else partial(_report, *hook)
         outs = interpret(heads, dict(zip(self._names, args)), args[0].context if args else None, told, order)
+        if hook is None:
+            outs = self._apart(args, outs)
         wanted = self.symbol.array
         return [y if y.__class__ is wanted or y.stype != "default" else y.of(wanted) for y in outs]
 
@@ -245,7 +247,7 @@ class CachedOp:
                 )
         key = (ctx, train, needs, tuple([(d.shape, d.dtype, x.stype) for d, x in zip(datas, args)]))
         self._met += 1
-        if needs is None and not train and not self._ways.find(key, self._has_place):
+        if needs is None and not train and not self._has_program(key):
             return None
         begun = self._signatures.cleared
         found = self._found(key, self._without.get(key[:3], _NONE), args, datas)
@@ -258,12 +260,21 @@ class CachedOp:
         found.datas = [*datas]
         return found
 
+    def _has_program(self, key: tuple[Any, ...]) -> bool:
+        """Whether inputs like these have a program, or get one; how they were computed once they are ever after."""
+        found = self._ways.find(key, self._has_place)
+        if found and (key, self._without.get(key[:3], _NONE)) not in self._signatures and not self._has_place():
+            found = self._ways[key] = False  # its program had to go for others
+        return bool(found)
+
     def _has_place(self) -> bool:
         """Whether there is place for one more program, or one that nobody has wanted for long can go."""
         if len(self._signatures) < _LIMIT:
             return True
         with suppress(KeyError, StopIteration, RuntimeError):  # another thread is faster
             where, oldest = next(iter(self._signatures.items()))
+            if oldest.written:  # node by node others would be read as they are then
+                return True
             if self._met - oldest.used > _OLD:
                 del self._signatures[where]
                 self._ways.pop(oldest.key, None)

@@ -63,8 +63,8 @@ class _Lines:
     def _checked(self, lines: list[bytes]) -> Iterator[str]:
         text = b"\n".join(lines)
         if b",\n" in text or text.endswith(b","):  # as who writes a comma behind each value leaves it
-            text = (text + b"\n").replace(b",\n", b"\n")[:-1]
-            lines = text.split(b"\n")
+            lines = [line[:-1] if line[-1:] == b"," and len(line) > 1 else line for line in lines]
+            text = b"\n".join(lines)
         if lines and text.isascii():
             for plain in text.decode().split("\n"):
                 self.number += 1

@@ -33,18 +33,15 @@ class _Buffer:
         The one that has its engine variable, since an array lies over both.
     before : sequence of weak references
         Those in whose place it is: arrays that still live have these.
-    behind : _Buffer or None
-        The one in its place, which lives as long as it does.
     """
 
-    __slots__ = ("first", "last", "storage", "arrays", "own", "into", "before", "behind", "__weakref__")
+    __slots__ = ("first", "last", "storage", "arrays", "own", "into", "before", "__weakref__")
 
     def __init__(self, first: int, last: int, ctx: Context, own: Storage | None) -> None:
         self.first, self.last, self.storage, self.own = first, last, own or Storage(ctx), own is not None
         self.arrays: dict[int, _Array] = {}
         self.into: _Buffer | None = None
         self.before: Sequence[weakref.ref[_Buffer]] = ()
-        self.behind: _Buffer | None = None
 
     @property
     def root(self) -> _Buffer:
@@ -135,8 +132,8 @@ _gone: deque[_Ref] = deque()
 _left: deque[_Array] = deque()
 #: The buffers of our own arrays that others were told of, by the array's id, as long as it lives.
 _told: dict[int, Sequence[_Buffer]] = {}
-#: An array over more buffers than these makes them one.
-_MANY = 8
+#: An array over more buffers than these makes them one, unless arrays that live have more than so many of them.
+_MANY, _MOST = 8, 64
 
 
 def _tidy() -> list[Sequence[_Buffer]]:
@@ -217,20 +214,31 @@ def _over(
     for other in roots:
         if other.storage is not one.storage:
             _join(one, other)
-    laid, found = found, [_united(found, ctx)] if len(found) > _MANY else found
+    laid, found = found, [_united(found, ctx)] if len(found) > _MANY and _held(found) <= _MOST else found
     if own is not None:
         _told[array.key] = laid + found  # the locks of those that it was laid over are its own
     return found, [*dropped, laid]
 
 
+def _held(buffers: Sequence[_Buffer]) -> int:
+    return sum(len(b.locked) for b in buffers)
+
+
 def _united(buffers: Sequence[_Buffer], ctx: Context) -> _Buffer:
-    """One in the place of several that lie side by side and have one engine variable: windows may slide for ever."""
+    """One in the place of several that lie side by side and have one engine variable: windows may slide for ever.
+
+    It has their storage, and all of them lead to it, so that it lives as long as any of them.
+    """
+    root = buffers[0].root
     for b in buffers:
         _forget(b.first)
-    one = _added(buffers[0].first, buffers[-1].last, ctx, None)
-    one.into, one.before = buffers[0].root, [weakref.ref(b) for buffer in buffers for b in buffer.locked]
+    one = _added(buffers[0].first, buffers[-1].last, ctx, root.storage)
+    one.own = root.own
+    old = [b for buffer in buffers for b in buffer.locked]
+    for b in (*old, root):
+        b.into = one
+    one.before = [*map(weakref.ref, old)]
     for b in buffers:
-        b.behind = one
         one.arrays.update(b.arrays)
     return one
 

@@ -48,11 +48,11 @@ def _load() -> types.ModuleType | None:
         with Uninterrupted(), Uncollected():
             import numba
     except Exception as e:  # Numba raises more than ImportError, e.g. for a NumPy it does not know
-        let_through(e)
         # Half of it would be found by who imports it next, such as for want of memory that is there by then.
         for name in {*sys.modules} - before:
             if name.partition(".")[0] in _PACKAGES:
                 sys.modules.pop(name, None)
+        let_through(e)
         _reason = f"numba cannot be imported: {type(e).__name__}: {e}"
         return None
     if numba.config.DISABLE_JIT:

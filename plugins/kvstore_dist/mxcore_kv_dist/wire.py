@@ -337,8 +337,8 @@ def connect(address: Sequence[Any], token: bytes, transport: str = "auto", deadl
             "one `mxcore launch`, or get the same MXCORE_KV_TOKEN",
         ) from None
     except (EOFError, OSError) as e:
-        let_through(e)
         sock.close()
+        let_through(e)
         if isinstance(e, BlockingIOError):
             what = f"said nothing for {patience:g} s"
         else:
@@ -356,8 +356,8 @@ def _nearby(name: str, patience: float) -> socket.socket | None:
     try:
         sock.connect(_unix_address(name))
     except OSError as e:
-        let_through(e)
         sock.close()
+        let_through(e)
         return None
     except BaseException:
         sock.close()

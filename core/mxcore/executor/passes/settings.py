@@ -157,7 +157,10 @@ def _asked(name: str, graph: Graph) -> bool:
     """Whether a graph has one of the operators that a pass is for."""
     todo = tables.by_kind["graph_pass"].items.get(name)
     wanted = None if todo is None else todo.operators
-    return not (wanted and wanted.isdisjoint(n.op.name for n in graph.nodes if n.op is not None))
+    return not (
+        wanted
+        and wanted.isdisjoint(name for n in graph.nodes if n.op is not None for name in (n.op.name, *n.op.aliases))
+    )
 
 
 def _completed(before: Graph, nodes: set[Node], found: Graph, where: str) -> Graph:

@@ -292,8 +292,8 @@ class _Batches:
                     raise batch
                 self._ask()
             except Exception as e:
-                let_through(e)
                 self._end()
+                let_through(e)
                 if self._closed:  # meanwhile, which is the end and no failure
                     raise StopIteration from None
                 if isinstance(e, StopIteration):  # of the dataset; it must not look like the end of the round

@@ -193,9 +193,9 @@ class ProcessPool:
             for number in range(count):
                 self._start(_Worker(number), work)
         except OSError as e:
-            let_through(e)
             started = len(self._workers)
             self.close()
+            let_through(e)
             raise error(OSError, f"DataLoader: cannot start worker {started} of {count}: {e}. {_LIMITS}") from e
         except BaseException:
             self.close()

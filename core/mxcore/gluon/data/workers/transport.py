@@ -108,8 +108,7 @@ def _fill(way: Callable[[], tuple[int, str | None]], parts: Sequence[Any]) -> tu
     fd, path = way()
     try:
         _write_all(fd, parts)
-    except OSError as e:
-        let_through(e)
+    except BaseException:
         os.close(fd)
         if path is not None:
             os.unlink(path)
