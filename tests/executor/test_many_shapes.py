@@ -125,3 +125,57 @@ def test_arrays_of_the_other_face(few):
         for n in range(1, 9):
             y = net(mx.np.ones((n, 4)))
             assert type(y) is mx.np.ndarray and y.shape == (n, 3)
+
+
+def test_an_input_of_the_other_face_is_nobody_elses(few):
+    graph = cached_op.CachedOp(mx.sym.var("x").as_np_ndarray())
+    for n in range(1, 9):
+        x = mx.nd.ones((n,))
+        y = graph(x)
+        x[:] = 5
+        assert y.asnumpy().tolist() == [1] * n
+
+
+def test_what_writes_to_its_inputs_is_always_a_program(few):
+    w, g, m = map(mx.sym.var, "wgm")
+    moved = mx.sym.sgd_mom_update(w, g, m, lr=0.1, momentum=0.9)
+    graph = cached_op.CachedOp(mx.sym.Group([moved, m + 0, m]))
+    found = []
+    for n in range(1, 9):
+        outs = graph(*[mx.nd.full((n,), v) for v in (1, 2, 3)])
+        found.append([float(y.asnumpy()[0]) for y in outs])
+    assert found == found[:1] * 8
+
+
+def test_training_beside_it_lets_nothing_be_made_again_and_again(few, monkeypatch):
+    made = []
+    compile_graph = cached_op.compile_graph
+    monkeypatch.setattr(cached_op, "compile_graph", lambda *a, **kw: made.append(1) or compile_graph(*a, **kw))
+    net = network()
+    net.hybridize()
+
+    def all_of_them():
+        for size in range(4, 7):
+            net(image(size))
+        with autograd.record():
+            y = net(image(4))
+        y.backward()
+
+    all_of_them()
+    all_of_them()
+    before = len(made)
+    for _ in range(3):
+        all_of_them()
+    assert len(made) - before <= 1
+
+
+def test_threads_agree_on_the_way_of_a_shape(few, in_threads):
+    graph = cached_op.CachedOp(mx.sym.exp(mx.sym.var("x")) * 2)
+
+    def work(seed):
+        for n in np.random.RandomState(seed).randint(1, 12, 100):
+            y = graph(mx.nd.ones((n,)))
+            assert y.shape == (n,) and abs(y.asnumpy() - 2 * np.e).max() < 1e-4
+
+    in_threads(work, [(seed,) for seed in range(4)])
+    assert len(graph._signatures) <= 3

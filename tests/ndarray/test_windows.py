@@ -296,6 +296,16 @@ def test_windows_that_slide_stay_few_and_meet_those_before(threaded, slow, told)
     assert np.array_equal(ours.asnumpy() if told else buffer, expected) and in_order()
 
 
+@pytest.mark.parametrize("kept", [10, 3000])
+def test_windows_that_slide_for_long_take_few_locks(kept):
+    buffer, live = np.zeros(4000, np.float32), deque(maxlen=kept)
+    for i in range(3000):
+        live.append(mx.nd.from_dlpack(buffer[i : i + 30]))
+        assert len(live[-1]._st.parts) < 3 * windows._MOST
+    live[-1] += 1
+    assert len(windows._starts) < (kept == 10) * 200 + (kept == 3000) * 4000 and in_order()
+
+
 @pytest.mark.parametrize("parts", [8, 9, 30])
 def test_parts_meet_as_before_when_an_array_over_them_all_has_gone(threaded, slow, in_threads, parts):
     buffer = np.zeros(4 * parts, np.float32)
