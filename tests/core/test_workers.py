@@ -246,7 +246,7 @@ def test_interrupts_of_who_closes_lose_no_job():
         workers = Workers(1, "test")
         workers.put(first, *later)
         begun.wait()
-        with interrupted_at(place, _workers.__file__) as came:
+        with Uncollected(), interrupted_at(place, _workers.__file__) as came:  # others' finalizers close theirs
             workers.close(wait=False)
         go.set()
         end = time.monotonic() + 10
