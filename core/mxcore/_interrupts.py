@@ -15,7 +15,7 @@ from typing import Any
 
 from ._forks import at_fork
 
-__all__ = ["Uninterrupted", "by_a_handler", "handled", "let_through", "suppress"]
+__all__ = ["Uninterrupted", "handled", "let_through", "suppress"]
 
 #: Of the flags of code: it takes any number of arguments.
 _VARARGS = 0x04

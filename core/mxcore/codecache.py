@@ -207,9 +207,9 @@ class CodeCache:
                 yield
             finally:
                 if mine:
-                    with suppress(OSError):
+                    with contextlib.suppress(OSError):
                         os.unlink(lock)
-                    with suppress(OSError):
+                    with contextlib.suppress(OSError):
                         # Also of a child that was forked meanwhile, which has it open.
                         fcntl.flock(file, fcntl.LOCK_UN)
 

@@ -154,14 +154,15 @@ def run_pass(name: str, graph: Graph, bound: bool = False) -> Graph:
             found: Graph = todo.fn(graph)
         finally:
             changed = kept.put_back()
-        flaw = changed or ("" if found is graph and graph.heads == heads else _flaw(found))
+        same = found is graph and graph.heads == heads  # it was sound before
+        flaw = changed or ("" if same else _flaw(found))
     except BaseException as e:  # such as sys.exit()
         reason = caught(e)
         kind = type(reason) if isinstance(reason, MXNetError) else RuntimeError
         raise error(kind, f"{where} failed: {in_a_line(reason)}") from e
     if changed:
         raise error(ValueError, f"{where} {changed}")
-    if found is graph and graph.heads == heads:  # it was sound before
+    if same:
         return graph
     if not isinstance(found, Graph) or len(found.heads) != len(heads):
         raise error(TypeError, f"{where} must return a Graph with {len(heads)} heads, got {found!r}")

@@ -8,6 +8,7 @@ from typing import Any
 
 from .checks import checked
 from .errors import error
+from .kernels import ranks
 from .op import Op
 from .params import Params
 
@@ -171,8 +172,9 @@ class GraphPass:
         late: bool = False,
         operators: Collection[str] = (),
     ) -> None:
-        number = isinstance(order, (int, float)) and order == order or order is None
-        if not (name and isinstance(name, str) and number and callable(fn)) or isinstance(operators, str):
+        if not (name and isinstance(name, str) and (order is None or ranks(order)) and callable(fn)) or isinstance(
+            operators, str
+        ):
             raise error(
                 TypeError,
                 f"GraphPass({name!r}, {order!r}, {fn!r}, operators={operators!r}): it takes a name, a number or None, "

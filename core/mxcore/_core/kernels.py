@@ -94,7 +94,7 @@ class Kernel:
 
 
 def ranks(priority: Any) -> bool:
-    """Whether kernels can be put in order by it."""
+    """Whether kernels, or graph passes, can be put in order by it."""
     return isinstance(priority, (int, float)) and priority == priority
 
 

@@ -204,7 +204,7 @@ class CachedOp:
         if found is None or not found.fits(ctx, mode["train"], needs, args, datas):
             found = self._signature(ctx, mode["train"], needs, args, datas)
             if found is None:
-                return self._by_nodes(self._heads, args, order=self._order)
+                return self._by_nodes(self._heads, args)
         return found.call(self, args, datas)
 
     @property
@@ -215,12 +215,13 @@ class CachedOp:
             found = self._walked = heads, topo(heads)
         return found[1]
 
-    def _by_nodes(self, heads: Any, args: Sequence[Any], hook: Any = None, order: Any = None) -> list[Any]:
-        """The outputs by eager calls."""
-        told = None if hook is None else partial(_report, *hook)
-        outs = interpret(heads, dict(zip(self._names, args)), args[0].context if args else None, told, order)
+    def _by_nodes(self, heads: Any, args: Sequence[Any], hook: Any = None) -> list[Any]:
+        """The outputs by eager calls; the hook hears of all values on the way."""
+        values, ctx = dict(zip(self._names, args)), args[0].context if args else None
         if hook is None:
-            outs = self._apart(args, outs)
+            outs = self._apart(args, interpret(heads, values, ctx, order=self._order))
+        else:
+            outs = interpret(heads, values, ctx, partial(_report, *hook))
         wanted = self.symbol.array
         return [y if y.__class__ is wanted or y.stype != "default" else y.of(wanted) for y in outs]
 

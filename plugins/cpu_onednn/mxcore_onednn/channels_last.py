@@ -50,8 +50,6 @@ def channels_last(graph: Graph) -> Graph:
         or library() is None
     ):
         return graph
-    if not any(n.op is not None and n.op.name in CONVOLUTIONS for n in graph.nodes):
-        return graph
     new = _Turned(graph)
     return new.graph if _worth(new.turned, new.spared) else graph
 
