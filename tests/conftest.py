@@ -20,6 +20,7 @@ from mxcore._core.manager import manager
 from mxcore.plugin import API_VERSION, hookimpl
 from mxcore.testing.engines import use_engine
 from mxcore.testing.ways import both_ways
+from tests.descriptors import TOLD, not_there, open_descriptors
 
 # The pytest that a test starts is no worker of this run (`pytest -n`): it would refuse to measure anything.
 for _name in [n for n in os.environ if n.startswith("PYTEST_XDIST")]:
@@ -187,17 +188,17 @@ def without_descriptors_left(interrupted):
 
     No descriptor may be left open behind one, and what is `asked` then must hold.
     """
-    if not os.path.isdir("/proc/self/fd"):
+    if not TOLD:
         pytest.skip("the system does not tell which descriptors are open")
 
     def run(files, work, asked=lambda: True):
         places = interrupted(0, files, work)
         gc.collect()
-        before = os.listdir("/proc/self/fd")
+        before = open_descriptors()
         for n in range(1, places):
             interrupted(n, files, work)
             gc.collect()
-            assert os.listdir("/proc/self/fd") == before, n
+            assert open_descriptors() == before, (n, not_there(before))
             assert asked(), n
         work()
         return places

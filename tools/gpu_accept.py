@@ -2,11 +2,13 @@
 
     python tools/gpu_accept.py                 on a GPU: the report goes to benchmarks/gpu
     python tools/gpu_accept.py --emulate       a rehearsal without one: every stage runs, no figure counts
-    python tools/gpu_accept.py --only speed    stages whose names begin so
+    python tools/gpu_accept.py --only speed    stages whose names begin so; "correct library" runs only so
 
 What must be there: this checkout, installed (or the wheels that ``pip wheel --no-deps core plugins/*`` makes of it, on
 the path), CuPy and NVRTC. PyTorch and compute-sanitizer are used where they are found; what needs them says so
 otherwise.
+
+A report names its commit: where this is no checkout but a copy of one, ``--commit`` says of which.
 
 Each stage is a process of its own with a limit in seconds: one that crashes, hangs or is told to stop costs its own
 figures only. What was found is written at once (``report.jsonl``), and as a table in the end (``report.md``). The exit
@@ -31,6 +33,7 @@ PATIENCE = 5
 sys.path.insert(0, str(HERE))
 
 from gpu_acceptance import STAGES, Finding, Stage, run_stage, table  # noqa: E402
+from gpu_acceptance.checkout import commit  # noqa: E402
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -41,21 +44,24 @@ def main(argv: list[str] | None = None) -> int:
     out = Path(options.out)
     out.mkdir(parents=True, exist_ok=True)
     report = out / "report.jsonl"
-    report.write_text("")
+    found = [Finding("report", "commit", "told", options.commit)]
+    report.write_text(json.dumps(found[0]._asdict()) + "\n")
     end = time.monotonic() + options.budget
-    found: list[Finding] = []
     for stage in STAGES:
         if options.only and not any(stage.name.startswith(name) for name in options.only):
             continue
         start = time.monotonic()
-        new = in_a_process(stage, end - start, options.emulate)
+        if stage.apart and not options.only:
+            new = [Finding(stage.name, "all of it", "skipped", note=f"it has a run of its own: --only '{stage.name}'")]
+        else:
+            new = in_a_process(stage, end - start, options.emulate)
         new.append(Finding(stage.name, "time", "told", f"{time.monotonic() - start:.0f} s"))
         with report.open("a") as f:
             f.writelines(json.dumps(x._asdict()) + "\n" for x in new)
         for x in new:
             print(f"{x.verdict:10} {x.stage}: {x.what} {x.figure} {x.note}".rstrip(), flush=True)
         found += new
-    (out / "report.md").write_text(table(found, options.emulate))
+    (out / "report.md").write_text(table(found, options.emulate, options.commit))
     verdicts = [x.verdict for x in found]
     print(", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts)), f"(report in {out})")
     return int("failed" in verdicts)
@@ -68,8 +74,12 @@ def parsed(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--budget", type=float, default=540, metavar="SECONDS", help="for all stages together (540)")
     parser.add_argument("--emulate", action="store_true", help="rehearse on emulated GPUs")
     parser.add_argument("--only", nargs="*", metavar="STAGE", help="stages whose names begin so")
+    parser.add_argument("--commit", default=commit(), help="of which these files are; of a checkout it is known")
     parser.add_argument("--stage", help=argparse.SUPPRESS)
-    return parser.parse_args(argv)
+    options = parser.parse_args(argv)
+    if options.commit is None and options.stage is None:
+        parser.error("this is no checkout, and a report must name its commit: say which with --commit")
+    return options
 
 
 def in_a_process(stage: Stage, left: float, emulate: bool) -> list[Finding]:

@@ -100,7 +100,7 @@ def needed(processor: str) -> dict[str, tuple[set[str], bytes]]:
         raise SystemExit("oneDNN, which everyday use leaves much to, is not there: see `mxcore info`")
     lib.isa = PROCESSORS[processor]
     with Recorder() as recorder:
-        warm.main(argparse.Namespace(model=None, shape=(), train=True))
+        warm.main(argparse.Namespace(model=None, shape=(), train=True, dtype="float32"))
     return recorder.found
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]
 import contextlib
 import functools
+import os
 import signal
 import sys
 import threading
@@ -15,13 +16,17 @@ from typing import Any
 
 from ._forks import at_fork
 
-__all__ = ["Uninterrupted", "handled", "let_through", "suppress"]
+__all__ = ["Uninterrupted", "handled", "let_all_through", "let_through", "passing", "suppress"]
 
+#: Where mxcore's own files are, but for those of plugins.
+_HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 #: Of the flags of code: it takes any number of arguments.
 _VARARGS = 0x04
 _SIGINT, _SIGNALS = int(signal.SIGINT), [*map(int, signal.valid_signals())]
-#: By its id, for it may be any object: what runs no code of the user's, but may raise KeyboardInterrupt.
-_PLAIN = {*map(id, (_signal.SIG_DFL, _signal.SIG_IGN, signal.default_int_handler, None))}
+#: By its id, for it may be any object: what does nothing in Python.
+_PLAIN = {*map(id, (_signal.SIG_DFL, _signal.SIG_IGN, None))}
+#: That of Ctrl-C, which `Uninterrupted` puts aside: of another signal it is as any that raises.
+_CTRL_C = signal.default_int_handler
 #: All handlers when none was the user's: as a rule they are still the same, and lists compare their items' ids first.
 _plain: list[Any] = []
 #: The main thread, and the handlers that its regions have put aside, the user's first.
@@ -58,11 +63,12 @@ def handled() -> bool:
     found = [*map(getsignal, _SIGNALS)]
     if found == _plain:
         return False
-    if _PLAIN.issuperset(map(id, found)):
+    others = [h for n, h in zip(_SIGNALS, found) if id(h) not in _PLAIN and not (n == _SIGINT and h is _CTRL_C)]
+    if not others:
         _plain = found
         return False
-    found += [handler for _, handler in _aside[:]]
-    return any(id(h) not in _PLAIN and getattr(h, "__func__", None) is not Uninterrupted._note for h in found)
+    others += [h for _, h in _aside[:] if h is not _CTRL_C]
+    return any(getattr(h, "__func__", None) is not Uninterrupted._note for h in others)
 
 
 def _code(handler: Any) -> Any:
@@ -120,6 +126,53 @@ def let_through(exc: BaseException) -> None:
     """
     if isinstance(exc, KeyboardInterrupt) or by_a_handler(exc):
         raise exc
+
+
+def let_all_through(exc: BaseException, outside: BaseException | None) -> None:
+    """As `let_through`, also what code of others has put another exception in the place of.
+
+    Parameters
+    ----------
+    exc : BaseException
+        What was caught.
+    outside : BaseException or None
+        What was handled before.
+    """
+    found: BaseException | None = exc
+    while found is not None and found is not outside:
+        let_through(found)
+        found = found.__context__
+
+
+def passing() -> None:
+    """Raise again what a signal's handler raised, where who asks for an error in its place has just caught it.
+
+    That is two frames up, or above it the one that handed the exception on to it. Others of ours may have caught it
+    before, and raised what was caught now.
+    """
+    exc = sys.exc_info()[1]
+    if exc is None or exc.__traceback__ is None:
+        return
+    caught_by, frame = exc.__traceback__.tb_frame, sys._getframe(2)
+    while frame is not caught_by:
+        if frame.f_back is None or not any(v is exc for v in frame.f_locals.values()):
+            return  # it is handled further out, by who may call what he likes meanwhile
+        frame = frame.f_back
+    let_through(exc)
+    before = exc.__context__
+    while before is not None and before.__traceback__ is not None:
+        over = before.__traceback__.tb_frame
+        if not over.f_code.co_filename.startswith(_HERE) or _is_above(over, frame):  # others mean what they say
+            return
+        let_through(before)
+        before = before.__context__
+
+
+def _is_above(frame: FrameType, other: FrameType | None) -> bool:
+    """Whether a frame is another one, or among those that have called it."""
+    while other is not None and other is not frame:
+        other = other.f_back
+    return other is frame
 
 
 class suppress(contextlib.suppress):

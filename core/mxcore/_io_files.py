@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from ._interrupts import let_through, suppress
 from .base import MXNetError, error
-from .urls import LOCAL, PathLike, check_file, is_url, store, text_of
+from .urls import LOCAL, PathLike, check_file, is_folder, is_url, store, text_of
 
 __all__ = [
     "LARGEST_PICTURE",
@@ -621,7 +621,7 @@ def _reason(name: str, problem: OSError) -> str:
         reason = str(problem)  # it is about another file
     if path and isinstance(problem, FileNotFoundError):
         folder = os.path.dirname(path) or "."
-        if not os.path.isdir(folder):
+        if not is_folder(folder):
             return f"the folder {folder!r} does not exist"
         if not os.path.isabs(path):
             try:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 from ._forks import at_fork
 
-__all__ = ["PerThread", "ObjectLock", "fork_safe_lock", "held", "locked", "locks_of", "outermost", "writing"]
+__all__ = ["PerThread", "ObjectLock", "fork_safe_lock", "held", "lock_of", "locked", "locks_of", "outermost", "writing"]
 
 
 T = TypeVar("T")
@@ -107,7 +107,7 @@ class PerThread(threading.local):
         return PerThread, ()
 
 
-def _lock_of(st: Any) -> Any:
+def lock_of(st: Any) -> Any:
     """The lock of a storage, whose holder reads it to write it."""
     try:
         made, lock = st.lock
@@ -130,7 +130,7 @@ def locks_of(stores: Iterable[Any]) -> list[Any]:
     stores : iterable of Storage
     """
     parts = {id(part): part for st in stores for part in st.parts or (st,)}
-    return [_lock_of(part) for _, part in sorted(parts.items())]
+    return [lock_of(part) for _, part in sorted(parts.items())]
 
 
 def writing(out: Any, call: Callable[..., T], *args: Any) -> T:
@@ -145,7 +145,7 @@ def writing(out: Any, call: Callable[..., T], *args: Any) -> T:
     """
     if (st := getattr(out, "_st", None)) is not None:
         if st.parts is None:
-            with _lock_of(st):
+            with lock_of(st):
                 return call(*args)
         return held(locks_of([st]), call, args)
     found = [getattr(x, "_st", None) for x in out] if isinstance(out, (list, tuple)) else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,29 @@ def told(values: Iterable[Any]) -> tuple[Any, ...]:
     >>> [told([v]) for v in (1, (2, 3), (2, 3.5), (True,), 0.5, -0.0)]
     [(), (None,), ((<class 'int'>, '3.5'),), ((<class 'bool'>,),), (), ('-0.0',)]
     """
-    return tuple([_inner(v) for v in values if v.__class__ is tuple or isinstance(v, (float, np.floating)) and not v])
+    found: tuple[Any, ...] = ()
+    for v in values:  # of nearly all calls, so that each test counts
+        if (kind := v.__class__) is int or kind is str or kind is bool or v is None:
+            continue
+        if isinstance(v, tuple) or _is_odd(v):
+            found += (_inner(v),)
+    return found
+
+
+_INTEGERS, _FLOATS, _EXACT = {int}, (float, np.floating), (int, float, complex, np.generic)
+
+
+def _is_odd(v: Any) -> bool:
+    """Whether equal ones may differ: zeros, which have signs, and numbers that know how they are written."""
+    return not v if isinstance(v, _FLOATS) else isinstance(v, Number) and not isinstance(v, _EXACT)
 
 
 def _inner(v: Any) -> Any:
-    if v.__class__ is not tuple:
-        return repr(v) if isinstance(v, (float, np.floating)) else v.__class__
-    return None if {*map(type, v)} == {int} else tuple(map(_inner, v))
+    if not isinstance(v, tuple):
+        return repr(v) if isinstance(v, _FLOATS) or _is_odd(v) else v.__class__
+    if v.__class__ is tuple:
+        return None if {*map(type, v)} == _INTEGERS else tuple(map(_inner, v))
+    return (v.__class__, *map(_inner, v))
 
 
 def plain(value: Any) -> Any:

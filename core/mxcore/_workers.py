@@ -14,6 +14,7 @@ import contextvars
 import gc
 import operator
 import os
+import sys
 import threading
 import time
 import weakref
@@ -25,9 +26,21 @@ from typing import Any
 from ._core.errors import MXNetError, error
 from ._forks import at_fork
 from ._importing import importing
-from ._interrupts import Uninterrupted, handled
+from ._interrupts import Uninterrupted, handled, let_all_through, suppress
 
-__all__ = ["Clerk", "Job", "Latch", "Promise", "Uncollected", "Workers", "apart", "begin", "ending", "processors"]
+__all__ = [
+    "Alone",
+    "Clerk",
+    "Job",
+    "Latch",
+    "Promise",
+    "Uncollected",
+    "Workers",
+    "apart",
+    "begin",
+    "ending",
+    "processors",
+]
 
 #: Seconds after which whoever waits looks by itself.
 _LOOK = 0.05
@@ -69,9 +82,14 @@ def begin(thread: threading.Thread, what: str, instead: str) -> None:
     --------
     >>> begin(threading.Thread(target=int), "the thread of an example", "do without")
     """
+    outside = sys.exc_info()[1]
     try:
-        thread.start()
-    except (RuntimeError, MemoryError) as e:
+        with Uninterrupted():
+            thread.start()
+    except BaseException as e:
+        let_all_through(e, outside)  # Python's own code makes a RuntimeError or KeyError of what a handler raised there
+        if not isinstance(e, (RuntimeError, MemoryError)):
+            raise
         raise error(
             MemoryError if isinstance(e, MemoryError) else RuntimeError,
             f"{what} cannot be started: {e or 'out of memory'}; {instead}, or raise the limits of the process "
@@ -113,7 +131,7 @@ class Latch:
         self._free()
 
     def _free(self) -> None:
-        with contextlib.suppress(RuntimeError):  # it is free
+        with suppress(RuntimeError):  # it is free
             self._lock.release()
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -274,6 +292,36 @@ def apart(fn: Callable[..., Any], *args: Any) -> Any:
     return job.result()
 
 
+class Alone:
+    """Makes calls that may take long, one at a time, whoever asks: of what a process does once.
+
+    They go by `apart`, so that a signal's handler amid one may ask for the same, or wait for another thread that does.
+    For what takes a moment, and must not be left in its midst, there is `Clerk`.
+
+    Attributes
+    ----------
+    lock : lock
+        Held meanwhile.
+
+    Examples
+    --------
+    >>> Alone().do(sum, [1, 2])
+    3
+    """
+
+    def __init__(self) -> None:
+        self.lock: Any = threading.RLock()
+
+    def do(self, fn: Callable[..., Any], *args: Any) -> Any:
+        """What a function gives."""
+        # No other thread could have the lock that this one has, as by a handler while it forks.
+        return fn(*args) if self.lock._is_owned() else apart(self._locked, fn, *args)
+
+    def _locked(self, fn: Callable[..., Any], *args: Any) -> Any:
+        with self.lock:
+            return fn(*args)
+
+
 _CANCELLED = object()
 
 
@@ -423,7 +471,7 @@ class Workers:
         """Let the threads end, and what they have not begun to who asks for it: exit handlers may."""
         self._ended = True
         while self._jobs:
-            with contextlib.suppress(IndexError):  # a thread has taken it
+            with suppress(IndexError):  # a thread has taken it
                 self._jobs.pop().left = True
         for _ in self._threads:
             self._turns.put(False)
@@ -506,6 +554,8 @@ class Clerk:
     ----------
     name : str
         Of that thread.
+    patience : float
+        Seconds that who is interrupted by an exception waits, at most, for what was begun.
 
     Examples
     --------
@@ -513,8 +563,8 @@ class Clerk:
     3
     """
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, patience: float = _PATIENCE) -> None:
+        self._name, self._patience = name, patience
         self.lock: Any = threading.RLock()
         self._workers: Workers | None = None
 
@@ -534,7 +584,7 @@ class Clerk:
             workers.put(job)
             return job.result()
         except BaseException:  # perhaps of the handler: then it is done, or never will be, before anything else is
-            end = time.monotonic() + _PATIENCE
+            end = time.monotonic() + self._patience
             while not job.cancel() and not job.done and workers.pid == os.getpid() and time.monotonic() < end:
                 with contextlib.suppress(BaseException):  # as above
                     job._done.wait(_LOOK)

@@ -4,7 +4,8 @@ What loads compiled code runs whatever it finds: one flipped bit there ends the 
 which begins with a digest over its name and all that follows; nothing else is looked at before that digest has been
 found right. A file that is damaged, cut short or of another making counts as missing: the code is compiled again, and
 the file replaced. Files are written aside and renamed, so that processes that write one entry at once do no harm.
-Entries that nobody has used for three months go, those of other versions too.
+Entries that nobody has used for three months go, those of other versions too; and where there is more than
+MXCORE_CACHE_BYTES allows, those that were not used for longest. Who reads one that goes has it open, and reads on.
 
 A digest proves that nothing was damaged, not who wrote it, and code that is loaded can do anything. So the folder and
 each file must belong to the user (or to root), and nobody else may write there. A folder of one's own that others may
@@ -30,7 +31,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ._interrupts import Uninterrupted, let_through, suppress
+from ._interrupts import let_through, suppress
 
 __all__ = ["CodeCache", "Places"]
 
@@ -38,7 +39,10 @@ _MAGIC = b"mxcore-code-1\n"
 _DIGEST = 32
 #: Seconds after which a file that was never renamed has lost its writer; after which use of an entry is noted again;
 #: and after which an entry that was not used is of a version, or of a network, that is gone.
-_ORPHAN, _NOTED, _UNUSED = 3600, 86400, 90 * 86400
+_ORPHAN, _NOTED, _UNUSED = 3600, 3600, 90 * 86400
+#: Bytes of entries, those of other versions too; and which share of that is left when there were more, so that
+#: one does not go for each that comes. A process that has written the rest by itself looks again.
+_BYTES, _LEFT = 1 << 30, 0.8
 
 
 #: Seconds that an entry is waited for while another process makes it; the largest take some ten.
@@ -74,7 +78,8 @@ class CodeCache:
     def __init__(self, kind: str, sources: Callable[[], Iterable[Path]]) -> None:
         self.kind, self._sources = kind, sources
         self._names = re.compile(f"{kind}-[0-9a-f]{{16}}")
-        self._swept: set[Path] = set()
+        #: Folder -> bytes that this process has written there since it has looked what may go.
+        self._written: dict[Path, int] = {}
 
     @functools.cached_property
     def folder(self) -> Path:
@@ -146,15 +151,14 @@ class CodeCache:
         where = self.places.write
         if where is None:
             return
-        if where not in self._swept:
-            self._swept.add(where)
+        written = self._written.get(where)
+        if written is None or written + len(content) > (most := _most()) - _LEFT * most > 0:
+            written = 0
             self._sweep(where)
+        self._written[where] = written + len(content)
         part = where / f".{uuid.uuid4().hex}.tmp"
         try:
-            with Uninterrupted():  # a file closes itself, a descriptor does not
-                made = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
-                file = open(made, "wb")  # noqa: SIM115
-            with file as f:
+            with open(part, "xb", opener=functools.partial(os.open, mode=0o600)) as f:
                 f.write(_MAGIC + _digest(name, content) + content)
             os.replace(part, where / name)
         except OSError as e:
@@ -207,31 +211,98 @@ class CodeCache:
                 yield
             finally:
                 if mine:
-                    with contextlib.suppress(OSError):
+                    with suppress(OSError):
                         os.unlink(lock)
-                    with contextlib.suppress(OSError):
+                    with suppress(OSError):
                         # Also of a child that was forked meanwhile, which has it open.
                         fcntl.flock(file, fcntl.LOCK_UN)
 
     def _sweep(self, where: Path) -> None:
-        """Remove what killed writers left and what nobody uses, other versions' too; once in a process."""
-        now = time.time()
+        """Remove what killed writers left and what nobody uses, other versions' too; when a process begins to write."""
         beside = where.parent.glob(f"{self.kind}-*") if self._names.fullmatch(where.name) else ()
-        for place in {where, *(p for p in beside if self._names.fullmatch(p.name))}:
+        places: list[Path] = []
+        with suppress(OSError):
+            places += {where, *(p for p in beside if self._names.fullmatch(p.name))}
+        entries: list[_Entry] = []
+        emptied: set[Path] = set()
+        for place in places:
+            stay, gone = _left(place)
+            entries += stay
+            if gone:
+                emptied.add(place)
+        for path in _too_much(entries):  # the folder stays: a process of another version may write to it
+            _removed(path)
+        for place in emptied - {where}:
             with suppress(OSError):
-                found = os.lstat(place)
-                if not stat.S_ISDIR(found.st_mode) or not _ours(found):
-                    continue
-                old = [
-                    p
-                    for p in place.iterdir()
-                    if p.lstat().st_mtime < now - (_UNUSED if p.suffix == ".code" else _ORPHAN)
-                ]
-                for path in old:
-                    if path.suffix in (".tmp", ".lock", ".code"):
-                        path.unlink()
-                if old and place != where:
-                    place.rmdir()  # if nothing is left in it
+                place.rmdir()  # if nothing is left in it
+
+
+class _Entry(NamedTuple):
+    """A file with code, by when it was last used."""
+
+    used: float
+    size: int
+    path: Path
+
+
+def _left(place: Path) -> tuple[list[_Entry], bool]:
+    """The entries of a folder of ours, and whether others have gone."""
+    stay: list[_Entry] = []
+    gone, now = False, time.time()
+    try:
+        found = os.lstat(place)
+        files = [*os.scandir(place)] if stat.S_ISDIR(found.st_mode) and _ours(found) else []
+    except OSError as e:
+        let_through(e)
+        return [], False
+    for file in files:
+        path = Path(file.path)
+        if path.suffix not in (".tmp", ".lock", ".code"):
+            continue
+        with suppress(OSError):  # another process may have removed it
+            about = file.stat(follow_symlinks=False)
+            if about.st_mtime < now - (_UNUSED if path.suffix == ".code" else _ORPHAN):
+                gone |= _removed(path)
+            elif path.suffix == ".code":
+                stay.append(_Entry(about.st_mtime, about.st_size, path))
+    return stay, gone
+
+
+def _too_much(entries: Iterable[_Entry]) -> Iterator[Path]:
+    """The entries that were not used for longest, where all of them are more than is allowed."""
+    most, left = _most(), sum(e.size for e in entries)
+    if not 0 < most < left:
+        return
+    for entry in sorted(entries):
+        if left <= _LEFT * most:
+            return
+        left -= entry.size
+        yield entry.path
+
+
+def _removed(path: Path) -> bool:
+    """Whether a file is gone; where it may not be removed, or somebody reads it on Windows, it stays."""
+    with suppress(OSError):
+        path.unlink()
+        return True
+    return False
+
+
+def _most() -> int:
+    """Bytes of entries; 0: as many as come."""
+    from .base import MXNetError
+    from .limits import whole_number
+
+    try:
+        return whole_number("MXCORE_CACHE_BYTES", _BYTES, least=0)
+    except MXNetError as e:  # no reason to stop computing
+        _warn_once(f"{e}; {_BYTES} counts")
+        return _BYTES
+
+
+@functools.cache
+def _warn_once(text: str) -> None:
+    warnings.warn(text, stacklevel=5)
 
 
 def _warn(wanted: Path, why: str, instead: str) -> None:

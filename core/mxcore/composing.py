@@ -66,12 +66,14 @@ class GraphF:
         Of the first node; the next ones are called ``<name>_2``, ``<name>_3``, …
     forward : Node, optional
         The node whose gradient the nodes belong to.
+    like : Node, optional
+        A node in whose place they come: they are computed where it is, in its mode.
     """
 
-    def __init__(self, name: str, forward: Node | None = None) -> None:
+    def __init__(self, name: str, forward: Node | None = None, like: Node | None = None) -> None:
         self._name, self._forward, self._count = name, forward, 0
         # A gradient is computed where its forward node is.
-        self._attrs = {} if forward is None else beside(forward)
+        self._attrs = dict(like.attrs) if like is not None else {} if forward is None else beside(forward)
 
     @property
     def roles(self) -> Roles:

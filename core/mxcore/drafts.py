@@ -569,10 +569,13 @@ def _again(e: OSError) -> OSError:
 
 
 class _Raw(io.FileIO):
-    """A descriptor that is written by the process that opened it, until a write fails."""
+    """A file that is written by the process that opened it, until a write fails.
 
-    def __init__(self, descriptor: int) -> None:
-        super().__init__(descriptor, "wb")
+    It has its descriptor from the first moment on: what a signal's handler raises then leaves none open.
+    """
+
+    def __init__(self, path: str, how: str, mode: int) -> None:
+        super().__init__(path, how, opener=functools.partial(os.open, mode=mode))
         self.problem: OSError | None = None
         self._pid = os.getpid()
 
@@ -591,8 +594,7 @@ class _InPlace:
     """A pipe, a device, a file that nothing can be put beside."""
 
     def __init__(self, path: str) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
-        self._raw = _Raw(os.open(path, flags, 0o666))
+        self._raw = _Raw(path, "w", 0o666)
         self.file = io.BufferedWriter(self._raw, _BUFFER)
 
     @property
@@ -626,11 +628,11 @@ class _Beside(_InPlace):
         _sweep(target)
         raw: _Raw | None = None
         try:
-            with Uninterrupted():  # a descriptor that nobody knows of would keep its lock as long as the process lives
+            with Uninterrupted():  # else a draft would stay until the next file is written
                 # Nobody opens it before it has the old mode.
-                descriptor, self.path = _create(target, 0o666 if old is None else 0o600)
-                self._raw = raw = _Raw(descriptor)
-                if old is not None and not _takes_over(descriptor, self.path, target, old):
+                raw, self.path = _create(target, 0o666 if old is None else 0o600)
+                self._raw = raw
+                if old is not None and not _takes_over(raw.fileno(), self.path, target, old):
                     raise PermissionError(errno.EPERM, "not all rights can be kept", target)
                 self.file = io.BufferedWriter(self._raw, _BUFFER)
         except BaseException:
@@ -882,20 +884,18 @@ def _trusted(waiting: str, owner: os.stat_result) -> bool:
     )
 
 
-def _create(target: str, mode: int) -> tuple[int, str]:
+def _create(target: str, mode: int) -> tuple[_Raw, str]:
     """Make a draft and lock it."""
-    # os.open and not tempfile: the new file's mode follows the umask.
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     while True:
         path = os.path.join(os.path.dirname(target), f"{_prefix(target)}{_token()}.tmp")
-        descriptor = os.open(path, flags, mode)
+        raw = _Raw(path, "x+", mode)  # and not tempfile: the new file's mode follows the umask
         if fcntl is None:
-            return descriptor, path
+            return raw, path
         with suppress(OSError):  # a file system without locks: nobody else can tell that we live
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if _same(descriptor, path):
-            return descriptor, path
-        os.close(descriptor)  # another writer took it for a dead one's before it was locked
+            fcntl.flock(raw, fcntl.LOCK_EX)
+        if _same(raw.fileno(), path):
+            return raw, path
+        raw.close()  # another writer took it for a dead one's before it was locked
 
 
 def _takes_over(descriptor: int, path: str, target: str, old: os.stat_result) -> bool:
@@ -1014,47 +1014,51 @@ def _unless_alive(path: str, action: Any) -> bool:
     if fcntl is None:
         action()
         return True
-    with Uninterrupted():
-        descriptor = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+    with Uninterrupted(), io.FileIO(path, "r+", opener=_no_link) as draft:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _same(descriptor, path):
+            fcntl.flock(draft, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _same(draft.fileno(), path):
                 action()
             return True
         except BlockingIOError:
             return False
-        finally:
-            os.close(descriptor)
+
+
+def _no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
+
+
+@contextlib.contextmanager
+def _opened(folder: str) -> Iterator[int]:
+    """A folder's descriptor, which is put into a list in one call: a signal's handler comes before it or behind it."""
+    held: list[int] = []
+    try:
+        held.extend(map(os.open, (folder,), (os.O_RDONLY | getattr(os, "O_DIRECTORY", 0),)))
+        yield held[0]
+    finally:
+        if held:
+            with suppress(OSError):
+                os.close(held[0])
 
 
 @contextlib.contextmanager
 def _alone(folder: str) -> Iterator[None]:
     """Keep others from renaming two files of a folder at the same time, where the system can, a second long at most."""
-    handle = None
-    with Uninterrupted():
-        try:
-            with suppress(OSError):
-                if fcntl is not None:
-                    handle = os.open(folder, os.O_RDONLY)
-                    for _ in range(200):
-                        try:
-                            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                            break
-                        except BlockingIOError:
-                            time.sleep(0.005)
-            yield
-        finally:
-            if handle is not None:
-                with suppress(OSError):
-                    os.close(handle)
+    with Uninterrupted(), contextlib.ExitStack() as until_the_end:
+        with suppress(OSError):
+            if fcntl is not None:
+                handle = until_the_end.enter_context(_opened(folder))
+                for _ in range(200):
+                    try:
+                        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        break
+                    except BlockingIOError:
+                        time.sleep(0.005)
+        yield
 
 
 def _sync_folder(folder: str) -> None:
     """Make a rename survive a power cut, where the system can."""
     if hasattr(os, "O_DIRECTORY"):
-        with suppress(OSError), Uninterrupted():
-            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+        with suppress(OSError), Uninterrupted(), _opened(folder) as handle:
+            os.fsync(handle)

@@ -68,6 +68,8 @@ helpers : dict of str to function
 
 from __future__ import annotations
 
+import numbers
+import reprlib
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -77,6 +79,7 @@ from ._core.errors import error
 from ._core.op import FACETS, Op
 from ._core.params import Params
 from .fusion import Expr
+from .looking import amount
 
 __all__ = ["Quantized"]
 
@@ -197,6 +200,18 @@ def _function(n: int, what: str) -> Callable[[Op, Any], Any]:
     return check
 
 
+def _answering(rule: Callable[..., Any], fits: Callable[[Any], bool], wanted: str) -> Callable[..., Any]:
+    """A function that is told if it gives something else than it should: who asks names the operator."""
+
+    def asked(*given: Any) -> Any:
+        found = rule(*given)
+        if not fits(found):
+            raise TypeError(f"it must give {wanted}, got {reprlib.repr(found)}")
+        return found
+
+    return asked
+
+
 def _numbers(op: Op, value: Any) -> Any:
     if not isinstance(value, dict) or not all(isinstance(n, str) and callable(f) for n, f in value.items()):
         raise TypeError("it must be a dict of names to functions (p, ins, out) -> float")
@@ -240,7 +255,22 @@ def _labels(op: Op, value: Any) -> frozenset[str]:
 def _mxnet_outputs(op: Op, value: Any) -> Any:
     if not callable(value) and (not isinstance(value, int) or value < 1):
         raise ValueError("it must be a number above 0, or a function of the parameters")
-    return _tried(op, value)
+    return _tried(op, _answering(value, _counts, "a number above 0") if callable(value) else value)
+
+
+def _counts(n: Any) -> bool:
+    return isinstance(n, numbers.Integral) and int(n) > 0
+
+
+def _written_as(op: Op, value: Any) -> Any:
+    rule = _function(1, "p -> list of (name, parameters), or None")(op, value)
+    return _answering(rule, _chain, "a list of (name, dict of parameters), or None")
+
+
+def _chain(found: Any) -> bool:
+    return found is None or (
+        isinstance(found, (list, tuple)) and all(isinstance(e, tuple) and [*map(type, e)] == [str, dict] for e in found)
+    )
 
 
 def _quantized(op: Op, value: Any) -> Any:
@@ -266,7 +296,7 @@ def _calibrates(op: Op, value: Any) -> Any:
 def _flops(op: Op, value: Any) -> Any:
     """A function of parameters and shapes; True asks `cost`, which may be attached later."""
     if value is not True:
-        return _function(3, "(p, ins, outs) -> number, or True")(op, value)
+        return _answering(_function(3, "(p, ins, outs) -> number, or True")(op, value), amount, "a number, 0 or more")
 
     def of_cost(p: Params, ins: Any, outs: Any) -> float:
         if op.cost_rule is None:
@@ -295,7 +325,7 @@ FACETS.update(
     backward_of=_backward_of,
     labels=_labels,
     precision_cast=lambda op, value: _given(op, value, (True, False)),
-    written_as=_function(1, "p -> list of (name, parameters), or None"),
+    written_as=_written_as,
     mxnet_outputs=_mxnet_outputs,
     together=_together,
     alike=lambda op, value: checked("gradient rule", op, value),

@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+import zlib
 from types import ModuleType
+from typing import Any
 
 from ._core.errors import caught, in_a_line
+from ._interrupts import let_through
 from ._io_files import checked
 from ._reexports import reexports
 from .base import MXNetError, error
@@ -28,7 +31,7 @@ def load(path: str, verbose: bool = True) -> ModuleType:
     Returns
     -------
     module
-        The plugin; its name is that of the file.
+        The plugin; its name is that of the file, or ends so, where another module has that name.
 
     Raises
     ------
@@ -69,24 +72,59 @@ def load(path: str, verbose: bool = True) -> ModuleType:
             f"library.load: {path!r} is no Python file. Libraries compiled for MXNet (.so, .dll) "
             "speak to its C++ code; write the operator as a Python plugin (docs/plugins.md, `mxcore plugins new`)",
         )
-    spec = importlib.util.spec_from_file_location(stem, path)
+    name = _name(stem, path)
+    before = sys.modules.get(name)
+    known = None if before is _loaded.get(name) else before  # imported by somebody: its classes are these
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault(stem, module)
+    module = known or importlib.util.module_from_spec(spec)
     what = "be imported"
     try:
-        spec.loader.exec_module(module)
+        if known is None:
+            sys.modules[name] = module
+            spec.loader.exec_module(module)
         what = "be registered"
         manager.register(module, stem, path)
     except BaseException as e:  # such as sys.exit() at import
-        if sys.modules.get(stem) is module and stem not in manager.origin:
-            del sys.modules[stem]
+        if before is None:
+            sys.modules.pop(name, None)
+        else:
+            sys.modules[name] = before
         if isinstance(e, MXNetError) and what == "be registered":
             raise
         raise error(ImportError, f"library.load: {path!r} cannot {what}: {in_a_line(caught(e))}") from e
+    if known is None:
+        _loaded[name] = module
     if verbose:
         print(f"library.load: plugin '{stem}' from {path}")
     return module
+
+
+#: What was imported here, by its name in `sys.modules`; else a file is not imported again.
+_loaded: dict[str, ModuleType] = {}
+
+
+def _name(stem: str, path: str) -> str:
+    """What a module is called, by which pickles and dataclasses find it: as its file, where nobody else's is."""
+    names = stem, f"mxcore_library_{stem}"
+    return next(
+        (n for n in names if _is_free(n, path)), f"{names[1]}_{zlib.crc32(os.path.realpath(path).encode()):08x}"
+    )
+
+
+def _is_free(name: str, path: str) -> bool:
+    """Whether nobody else's module, which may be imported later on, has the name of a file."""
+    there = getattr(sys.modules.get(name), "__file__", None)
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError, AttributeError) as e:
+        let_through(e)
+        return name not in sys.modules or bool(there) and _same(there, path)  # no name that one could import
+    return spec is None or bool(spec.origin) and _same(spec.origin, path)
+
+
+def _same(one: Any, other: str) -> bool:
+    return os.path.realpath(str(one)) == os.path.realpath(other)
 
 
 __getattr__ = reexports(__name__)

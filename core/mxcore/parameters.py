@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ._core.errors import suggest
+from . import _importing
+from ._core.errors import error, suggest
 from ._core.op import Op
-from ._core.params import REQUIRED, Int, Number, Param, Params, as_dtype, literal, number
+from ._core.params import REQUIRED, Int, Number, Param, Params, as_dtype, literal, more_dtypes, number
 from ._values import text
 
 __all__ = [
@@ -151,6 +152,17 @@ class Floats(Shape):
                 raise
         # Python writes infinity so in a tuple, and does not read it.
         return super().convert([word for word in value.strip().strip("()[]").split(",") if word.strip()])
+
+
+def _bfloat16() -> Any:
+    try:
+        ml_dtypes = _importing.load("ml_dtypes")
+    except ImportError:
+        raise error(TypeError, "dtype bfloat16 needs the package ml_dtypes: pip install ml_dtypes") from None
+    return ml_dtypes.bfloat16
+
+
+more_dtypes["bfloat16"] = _bfloat16
 
 
 def dtype_name(dtype: Any) -> str:

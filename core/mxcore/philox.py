@@ -17,12 +17,30 @@ import numpy as np
 from ._core.device import Device
 from ._importing import load
 
-__all__ = ["Rng"]
+__all__ = ["LaterKey", "Rng"]
 
 
 @functools.cache
 def _philox() -> Any:
     return load("numpy.random").Philox  # NumPy imports it when it is asked for
+
+
+class LaterKey:
+    """Stands for a key while calls are recorded (:meth:`mxcore.plugin.Device.capture`): each replay has another.
+
+    It has no numbers and no hash, so that what needs the key itself fails, and is not recorded.
+
+    Attributes
+    ----------
+    number : int
+        Of the key among those that a replay is given.
+    """
+
+    __slots__ = ("number",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, number: int) -> None:
+        self.number = number
 
 
 class Rng:
@@ -34,13 +52,13 @@ class Rng:
     ----------
     device : Device
         Where the numbers go.
-    key : (int, int, int)
-        Seed, stream and counter.
+    key : (int, int, int), or LaterKey
+        Seed, stream and counter; or what stands for them where a device records, which must override :meth:`bits`.
     index : int
         Index of the device.
     """
 
-    def __init__(self, device: Device, key: tuple[int, int, int], index: int) -> None:
+    def __init__(self, device: Device, key: Any, index: int) -> None:
         self.device, self.key, self.index = device, key, index
         self.drawn = 0
         self._host: Any = None

@@ -16,6 +16,7 @@ from ._core.call import Observer, unwatch, watch
 from ._core.call import eager_call as _eager_call
 from ._core.call import op_context as _op_context
 from ._core.device import Device
+from ._core.errors import REFERENCE as _REFERENCE
 from ._core.errors import MXNetError, error, explain
 from ._core.graph import Graph, GraphPass, Node
 from ._core.hookspecs import hookimpl
@@ -32,8 +33,11 @@ from .context import Context, pinning
 from .declarations import declarations
 from .elementwise import binary, broadcast, broadcast_shapes, held, scalar, unary
 from .fusion import Expr, Fused, print_with
+from .looking import Piece
+from .looking import telling as _telling
 from .parameters import Any_, Bool, DType, Enum, Float, Floats, GraphParam, Int, Rest, Shape, Str, given_params
-from .philox import Rng
+from .patterns import Match, Pattern, fusing
+from .philox import LaterKey, Rng
 from .rewriting import rewrite
 from .stypes import CSR, HeldRows, RowSparse, merge_rows
 from .testing.sample import Distinct, Ints, Sample, Values
@@ -41,13 +45,15 @@ from .typing import Array, Call, Operand, Operators
 
 if TYPE_CHECKING:
     from ._interrupts import Uninterrupted, let_through, suppress
-    from ._workers import Job, Latch, Promise, Uncollected, Workers, apart, begin, processors
+    from ._workers import Alone, Clerk, Job, Latch, Promise, Uncollected, Workers, apart, begin, processors
     from .array_api import ArrayAPINamespace
     from .executor.memory import memory_layout
 
 #: What few plugins need -> its module.
 _LATE = {
+    "Alone": "._workers",
     "ArrayAPINamespace": ".array_api",
+    "Clerk": "._workers",
     "Job": "._workers",
     "Latch": "._workers",
     "Promise": "._workers",
@@ -64,12 +70,14 @@ _LATE = {
 
 __all__ = [
     "API_VERSION",
+    "Alone",
     "Any_",
     "Array",
     "ArrayAPINamespace",
     "Bool",
     "CSR",
     "Call",
+    "Clerk",
     "Context",
     "DType",
     "Device",
@@ -86,7 +94,9 @@ __all__ = [
     "Int",
     "Ints",
     "KernelSet",
+    "LaterKey",
     "MXNetError",
+    "Match",
     "Node",
     "Observer",
     "Op",
@@ -94,6 +104,8 @@ __all__ = [
     "Operators",
     "Param",
     "Params",
+    "Pattern",
+    "Piece",
     "Prepared",
     "Rest",
     "Rng",
@@ -120,11 +132,13 @@ __all__ = [
     "compute",
     "compute_without",
     "kernel_without",
+    "owner_without",
     "declarations",
     "error",
     "explain",
     "find_op",
     "fork_safe_lock",
+    "fusing",
     "given_params",
     "hookimpl",
     "known",
@@ -201,11 +215,12 @@ def compute_without(owner: str, op: str, k: Call, p: Params, outs: Sequence[Any]
     found, specs = find_op(op), [Spec(a.shape, a.dtype) for a in ins]
     kernel = _other_kernel(owner, found, k.device.type, p, specs)
     if kernel is not None and kernel.out:
-        kernel.fn(k, p, [*outs], *ins)
+        _telling(kernel.owner, kernel.fn)(k, p, [*outs], *ins)
         return
-    values = (found.body if kernel is None else kernel.fn)(k, p, *ins)  # type: ignore[misc]
+    owner, fn = (_REFERENCE, found.body) if kernel is None else (kernel.owner, kernel.fn)
+    values = _telling(owner, fn)(k, p, *ins)  # type: ignore[arg-type]
     for out, value in zip(outs, values if isinstance(values, (list, tuple)) else [values]):
-        if out is not None:
+        if out is not None and value is not None:  # a state that stays
             k.device.copy(value, out)
 
 
@@ -238,7 +253,24 @@ def kernel_without(owner: str, op: str, device: str, p: Params, *specs: Spec) ->
     True
     """
     kernel = _other_kernel(owner, find_op(op), device, p, specs)
-    return kernel.fn if kernel is not None and kernel.out else None
+    return _telling(kernel.owner, kernel.fn) if kernel is not None and kernel.out else None
+
+
+def owner_without(owner: str, op: str, device: str, p: Params, *specs: Spec) -> str:
+    """Whose kernel would compute an operator if a plugin had none; ``'reference'``: its body would.
+
+    Parameters
+    ----------
+    owner, op, device, p, *specs
+        As of `kernel_without`.
+
+    Examples
+    --------
+    >>> owner_without("my_plugin", "relu", "cpu", find_op("relu").parse({}), Spec((2,), "float32"))
+    'reference'
+    """
+    kernel = _other_kernel(owner, find_op(op), device, p, specs)
+    return _REFERENCE if kernel is None else str(kernel.owner)
 
 
 def _other_kernel(owner: str, op: Op, device: str, p: Params, specs: Sequence[Spec]) -> Any:
@@ -299,7 +331,7 @@ def compute(op: str, k: Call, p: Params, *ins: Any) -> list[Any]:
     found = find_op(op)
     call = _eager_call(found, p, k.device, [Spec(a.shape, a.dtype) for a in ins])
     copies = [a.copy() if i in p._sig.mutates else a for i, a in enumerate(ins)]
-    values: list[Any] = call.run(_op_context(k.ctx, k.is_train), p, copies)[0]
+    values: list[Any] = _telling(call.owner, call.run)(_op_context(k.ctx, k.is_train), p, copies)[0]
     return values[: call.n_out]
 
 

@@ -16,7 +16,7 @@ from ._core.infer import known, show
 from ._core.state import state
 from .inference import infer_graph
 
-__all__ = ["changed_output", "pass_named", "rewrite", "run_pass", "switched_off"]
+__all__ = ["changed_output", "pass_named", "readers_of", "rewrite", "run_pass", "switched_off"]
 
 Entry = tuple[Node, int]
 
@@ -101,6 +101,15 @@ def _keeper(old: Node, found: list[Entry]) -> Node:
         f"node '{old.name}' ({old.op.name}) keeps what its gradient needs; in its place a node of this operator and of "
         "its parameters is needed, whatever else stands around it",
     )
+
+
+def readers_of(nodes: Sequence[Node]) -> dict[Entry, list[Node]]:
+    """Entry -> the nodes that read it; one that does so by several inputs, so many times."""
+    found: dict[Entry, list[Node]] = {}
+    for n in nodes:
+        for e in n.inputs:
+            found.setdefault(e, []).append(n)
+    return found
 
 
 def switched_off() -> frozenset[str]:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import functools
 import os
 import re
+import stat
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from . import _importing
-from ._interrupts import let_through
+from ._interrupts import let_through, suppress
 from .base import error
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "child",
     "ending",
     "facts",
+    "is_folder",
     "is_url",
     "links",
     "parent",
@@ -57,6 +59,19 @@ LOCAL = frozenset(("file", "local"))
 
 #: Stores that nothing can be written to.
 _READ_ONLY = frozenset(("data", "http", "https", "git", "reference"))
+
+
+def is_folder(path: PathLike) -> bool:
+    """Whether there is a folder of that name; what a signal's handler raises meanwhile is no answer.
+
+    Examples
+    --------
+    >>> is_folder("/")
+    True
+    """
+    with suppress(OSError, ValueError):
+        return stat.S_ISDIR(os.stat(path).st_mode)
+    return False
 
 
 def text_of(path: PathLike, what: str = "a file name") -> str:

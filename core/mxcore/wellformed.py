@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping
+from copy import copy
 from functools import partial
 from importlib import import_module
 from inspect import getattr_static, isroutine
@@ -19,7 +20,7 @@ import numpy as np
 
 from ._core.checks import CHECKS
 from ._core.device import Device
-from ._core.errors import REFERENCE, error, suggest
+from ._core.errors import REFERENCE, error, in_a_line, suggest
 from ._core.gradplan import GradPlan
 from ._core.graph import GraphPass
 from ._core.kernels import Kernel, KernelSet
@@ -118,9 +119,15 @@ def _declared(op: Op, where: str) -> None:
     for name, param in op.params.items():
         if not param.required and param.default is not None:
             try:
-                param.default = param.parse(param.default)
-            except (TypeError, ValueError) as e:
-                raise error(type(e), f"{where}: the default of its parameter '{name}' {e}") from None
+                default = param.parse(param.default)
+            except Exception as e:
+                plain = isinstance(e, (TypeError, ValueError))
+                text = str(e) if plain else f"cannot be read: {in_a_line(e)}"
+                kind = type(e) if plain else ValueError
+                raise error(kind, f"{where}: the default of its parameter '{name}' {text}") from None
+            if default is not param.default:  # the object is its author's, who may declare others with it
+                op.params[name] = param = copy(param)
+                param.default = default
 
 
 def _misfit(fn: Any, op: Op, leading: int) -> str:

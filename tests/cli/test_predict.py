@@ -183,6 +183,34 @@ def test_records(predict, folder):
     assert lines[5] == "4 of 5 right (80.00 %)"
 
 
+@pytest.mark.parametrize(
+    "answers, problem",
+    [
+        (lambda x: mx.sym.reshape(x, shape=(-1, 2)), "the first output has 192 rows for 2 records"),
+        (lambda x: mx.sym.reshape(x, shape=(1, -1)), "the first output has 1 rows for 2 records"),
+    ],
+)
+def test_records_without_an_answer_each(predict, folder, tmp_path, answers, problem):
+    answers(mx.sym.Variable("data")).save(str(tmp_path / "m-symbol.json"))
+    mx.nd.save(str(tmp_path / "m-0001.params"), {"arg:unused": mx.nd.ones(1)})
+    args = "--input", folder / "r.rec", "--shape", "3,8,8", "--batch-size", 2
+    status, _, err = predict(tmp_path / "m", 1, *args)
+    assert status == 1 and problem in err and "Traceback" not in err
+
+
+def test_weights_and_outputs_of_few_dimensions(predict, tmp_path):
+    data = mx.sym.Variable("data")
+    mx.sym.Convolution(data, num_filter=2, kernel=(1, 1), name="c").save(str(tmp_path / "c-symbol.json"))
+    mx.nd.save(str(tmp_path / "c-0001.params"), {"arg:c_weight": mx.nd.ones(6), "arg:c_bias": mx.nd.ones(2)})
+    mx.sym.contrib.boolean_mask(data, mx.sym.zeros((1,))).save(str(tmp_path / "e-symbol.json"))
+    mx.nd.save(str(tmp_path / "e-0001.params"), {"arg:unused": mx.nd.ones(1)})
+    np.save(tmp_path / "x.npy", np.ones((1, 3, 2, 2), "f4"))
+    status, _, err = predict(tmp_path / "c", 1, "--input", tmp_path / "x.npy")
+    assert status == 1 and "c_weight" in err and "Traceback" not in err
+    status, lines, _ = predict(tmp_path / "e", 1, "--input", tmp_path / "x.npy")
+    assert status == 0 and "(0, 3, 2, 2), nothing" in lines[-1]
+
+
 def test_a_model_that_mxnet_wrote(predict, tmp_path):
     with np.load(EXPORTED / "network.npz") as f:
         x, y = f["x"], f["y"]

@@ -326,3 +326,16 @@ def test_the_main_job_reaches_its_figure(train, api):
     status, out, _ = train("--api", api)
     assert status == 0
     assert float(re.search(r"^test accuracy ([\d.]+) %", out, re.M)[1]) >= 97
+
+
+@pytest.mark.parametrize("label, told", [(float("nan"), "nan"), (3.0, "3")])
+def test_a_record_without_a_class(train, tmp_path, label, told):
+    records = mx.recordio.MXIndexedRecordIO(str(tmp_path / "a.idx"), str(tmp_path / "a.rec"), "w")
+    picture = np.zeros((8, 8, 3), "u1")
+    for i in range(8):
+        header = mx.recordio.IRHeader(0, label if i == 5 else i % 3, i, 0)
+        records.write_idx(i, mx.recordio.pack_img(header, picture, img_fmt=".png"))
+    records.close()
+    args = "--rec", tmp_path / "a.rec", "--network", "mlp", "--num-classes", 3, "--data-shape", "3,8,8"
+    status, _, err = train(*args, "--batch-size", 4, "--epochs", 1)
+    assert status == 1 and f"record 5: label {told} is none of 0 to 2" in err

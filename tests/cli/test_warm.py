@@ -4,16 +4,18 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import mxcore as mx
+from mxcore.cli import main, warm
 
 _SAME = """
 import sys
 import mxcore as mx
 from mxcore_cpu.native import COUNTS
 net = mx.sym.load(sys.argv[1])
-e = net.simple_bind(mx.cpu(), data=(64, 3, 32, 32), grad_req="write")
+e = net.simple_bind(mx.cpu(), data=(64, 3, 32, 32), grad_req="write", type_dict={"data": sys.argv[2]})
 e.forward(is_train=True)
 e.backward([e.outputs[0].ones_like()])
 e.grad_arrays[0].wait_to_read()
@@ -35,20 +37,51 @@ def graph(tmp_path):
     return path
 
 
-def test_a_saved_graph(tmp_path, graph):
-    done = ran(
-        tmp_path / "cache",
-        "-m",
-        "mxcore",
-        "warm",
-        str(graph)[: -len("-symbol.json")],
-        "--train",
-        "--shape",
-        "data=64,3,32,32",
-    )
-    assert done.returncode == 0 and "ready after" in done.stdout, done.stderr
-    again = ran(tmp_path / "cache", "-c", _SAME, str(graph))
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_saved_graph(tmp_path, graph, dtype):
+    model, options = str(graph)[: -len("-symbol.json")], ("--train", "--shape", "data=64,3,32,32")
+    done = ran(tmp_path / "cache", "-m", "mxcore", "warm", model, *options, "--dtype", dtype)
+    assert done.returncode == 0 and f"{dtype}: ready after" in done.stdout, done.stderr
+    again = ran(tmp_path / "cache", "-c", _SAME, str(graph), dtype)
     assert again.stdout.strip() == "0 True False", again.stderr
+
+
+@pytest.mark.parametrize("dtype", [None, "float32", "float64", "float16"])
+@pytest.mark.parametrize("own", ["float32", "float16", "float64"])
+def test_a_saved_graph_whose_variables_say_their_dtype(tmp_path, monkeypatch, own, dtype):
+    """As exported ones do; without the option that counts."""
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Dense(4), mx.gluon.nn.BatchNorm(), mx.gluon.nn.Dense(2))
+    net.initialize()
+    net.cast(own)
+    net.hybridize()
+    net(mx.nd.ones((2, 3), dtype=own))
+    net.export(str(tmp_path / "net"))
+    seen, bind = [], mx.sym.Symbol.simple_bind
+
+    def look(*args, **kwargs):
+        seen.append(bind(*args, **kwargs))
+        return seen[-1]
+
+    monkeypatch.setattr(mx.sym.Symbol, "simple_bind", look)
+    options = ["--dtype", dtype] if dtype else []
+    assert main(["warm", str(tmp_path / "net"), "--shape", "data=2,3", "--train", *options]) == 0
+    weights = {str(np.dtype(a.dtype)) for n, a in seen[0].arg_dict.items() if "weight" in n}
+    assert weights == {dtype or own}
+
+
+@pytest.mark.parametrize("dtype", warm.DTYPES)
+def test_what_networks_compute_in(monkeypatch, dtype):
+    seen = []
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Conv2D(4, 3), mx.gluon.nn.BatchNorm(), mx.gluon.nn.Dense(10))
+    monkeypatch.setattr(mx.gluon.model_zoo.vision, "get_model", lambda name: net)
+    step = mx.gluon.Trainer.step
+    monkeypatch.setattr(mx.gluon.Trainer, "step", lambda self, n: [seen.append(self.optimizer), step(self, n)])
+    monkeypatch.setenv("MXCORE_COMPILE", "wait")
+    assert main(["warm", "small", "--shape", "2,3,8,8", "--train", "--dtype", dtype]) == 0
+    assert {str(p.dtype) for n, p in net.collect_params().items() if "dense" in n or "conv" in n} == {dtype}
+    assert len(seen) == 2 and seen[0].multi_precision is (dtype in ("float16", "bfloat16"))
 
 
 def test_what_is_no_model(tmp_path):
@@ -58,7 +91,7 @@ def test_what_is_no_model(tmp_path):
 
 @pytest.mark.slow
 def test_everyday_use(tmp_path):
-    for _ in range(2):
-        done = ran(tmp_path, "-m", "mxcore", "warm")
+    for dtype in ("float32", *warm.DTYPES):
+        done = ran(tmp_path, "-m", "mxcore", "warm", "--dtype", dtype)
         assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("the kernels of everyday use: ready after ")
+        assert done.stdout.startswith(f"the kernels of everyday use, {dtype}: ready after ")

@@ -207,6 +207,13 @@ def test_missing_dependency_of_a_module_is_told_as_such(mxnet, monkeypatch, tmp_
         importlib.import_module("mxnet.needy")
 
 
+def test_pickles_of_mxnet_that_hold_contexts_say_what_to_do(mxnet):
+    """MXNet makes an empty Context first, and gives it its attributes after."""
+    made = b"cmxnet.context\nContext\n)\x81}(S'device_typeid'\nI1\nS'device_id'\nI0\nS'_old_ctx'\nNub."
+    with pytest.raises(mxcore.MXNetError, match="MXNet's pickles: save .params there"):
+        pickle.loads(made)
+
+
 def test_pickles_that_name_mxnet_load(mxnet):
     text = pickle.dumps(mxcore.cpu(1), protocol=0)
     old = text.replace(type(mxcore.cpu(1)).__module__.encode(), b"mxnet.context")

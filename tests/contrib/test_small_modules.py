@@ -1,5 +1,7 @@
 """Small modules of MXNet's face: the old autograd, the loader as an iterator, engine, library, libinfo, rtc."""
 
+import importlib
+import shutil
 import subprocess
 import sys
 
@@ -8,6 +10,7 @@ import pytest
 
 import mxcore as mx
 from mxcore import gluon, nd
+from mxcore._core.manager import manager
 from mxcore.base import MXNetError
 from mxcore.contrib import autograd
 from mxcore.contrib.io import DataLoaderIter
@@ -102,6 +105,76 @@ def test_a_plugin_file_loads(tmp_path, capsys):
             mx.library.load(str(path), verbose=False)
     finally:
         manager.unregister("small_plugin")
+
+
+def test_a_plugin_file_takes_the_place_of_no_module(tmp_path):
+    """Which somebody imports later on; but it is found by its own name where that is nobody else's."""
+    text = "from mxcore.plugin import API_VERSION\n"
+    for name in ("colorsys", "mine_alone"):
+        (tmp_path / f"{name}.py").write_text(text)
+    code = (
+        "import sys, mxcore as mx\nsys.path[:] = [p for p in sys.path if p]\n"
+        f"for name in 'colorsys', 'mine_alone':\n"
+        f"    mx.library.load({str(tmp_path)!r} + f'/{{name}}.py', verbose=False)\n"
+        "import colorsys, mine_alone\nprint(colorsys.rgb_to_hsv(0, 0, 1), mine_alone.API_VERSION)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert done.stdout == "(0.6666666666666666, 1.0, 1) 1\n", done
+
+
+OPTIMIZER = """
+from __future__ import annotations
+import dataclasses
+import mxcore as mx
+API_VERSION = 1
+
+@dataclasses.dataclass
+class Facts:
+    rate: float
+
+@mx.optimizer.register
+class Gentle(mx.optimizer.SGD):
+    pass
+"""
+
+
+@pytest.mark.parametrize("how", ["import colorsys", "import mine", "pass"])
+@pytest.mark.parametrize("name", ["colorsys", "mine"])
+def test_states_of_optimizers_of_a_plugin_file_are_kept(tmp_path, name, how):
+    """Also where another module has its name, it lies at the end of a link, or was imported before."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / f"{name}.py").write_text(OPTIMIZER)
+    (tmp_path / "link").symlink_to(folder)
+    (folder / "program.py").write_text(
+        f"import sys, mxcore as mx\ntry:\n    {how}\nexcept ImportError:\n    pass\n"
+        f"sys.path[:] = [p for p in sys.path if 'project' not in p or {name == 'mine'}]\n"
+        f"module = mx.library.load({str(tmp_path)!r} + '/link/{name}.py', verbose=False)\n"
+        "update = mx.optimizer.get_updater(mx.optimizer.create('gentle'))\n"
+        "update.set_states(update.get_states(True))\n"
+        "print(type(update.optimizer) is module.Gentle, module.Facts(1))\n"
+    )
+    done = subprocess.run([sys.executable, folder / "program.py"], capture_output=True, text=True, timeout=100)
+    assert done.stdout == "True Facts(rate=1)\n", done
+
+
+def test_a_plugin_file_that_fails_leaves_nothing_and_is_run_anew(tmp_path):
+    (tmp_path / "again").mkdir()
+    for path in (tmp_path / "tried.py", tmp_path / "again" / "tried.py"):
+        for text in ("API_VERSION = 1\n1 / 0", "API_VERSION = 1\nnumber = 1"):
+            path.write_text(text)
+            if "0" in text:
+                with pytest.raises(ImportError, match="tried.py' cannot be imported: ZeroDivisionError"):
+                    mx.library.load(str(path), verbose=False)
+                assert not [m for m in sys.modules if m.endswith("tried")]
+        assert mx.library.load(str(path), verbose=False).number == 1
+        path.write_text("API_VERSION = 1\nnumber = 2")
+        importlib.invalidate_caches()
+        shutil.rmtree(path.parent / "__pycache__", ignore_errors=True)
+        manager.unregister("tried")
+        assert mx.library.load(str(path), verbose=False).number == 2 == sys.modules["tried"].number
+        manager.unregister("tried")
+        del sys.modules["tried"]
 
 
 def test_what_is_loaded_takes_no_name_from_what_is_installed(tmp_path):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore.plugin import KernelSet
+from mxcore._core.call import op_context
+from mxcore.plugin import KernelSet, compute_without, op
 
 A = np.float32([[0, -2], [3, -4]])
 
@@ -101,3 +102,17 @@ def test_an_output_that_is_replaced_later_is_an_error_too(kernel):
             continue
         a = A * i
         np.testing.assert_allclose(executor.forward(a=mx.nd.array(a))[0].asnumpy(), np.arctan(a), rtol=1e-6)
+
+
+def test_a_body_asked_for_by_a_plugin_leaves_states_that_stay(plug):
+    """Bodies give None for them, which is no number to be written."""
+
+    @op("test_binding_stays", inputs="x state", outputs="y", aux="state", mutates="state", grad=None)
+    def stays(k, p, x, state):
+        return x + state, None
+
+    plug(mxcore_ops=[stays])
+    x, state, out = (np.full(3, v, np.float32) for v in (1, 2, 0))
+    k = op_context(mx.cpu(), True)
+    compute_without("nobody", "test_binding_stays", k, stays.parse({}), [out, state], x, state)
+    assert out.tolist() == [3] * 3 and state.tolist() == [2] * 3

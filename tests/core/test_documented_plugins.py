@@ -99,6 +99,12 @@ USE = {
         block = gluon.nn.HybridLambda("tanh")
         block.hybridize(backend="tanh_to_softsign")
         assert block(mx.nd.ones((1,))).asnumpy().tolist() == [0.5]
+        net = gluon.nn.Dense(2, activation="relu", in_units=3)
+        net.initialize(mx.init.One())
+        net.hybridize()
+        assert net(mx.nd.array([[1, 2, 3], [-1, -2, -3]])).asnumpy().tolist() == [[6, 6], [0, 0]]
+        [found] = net._cached_op.op._signatures.values()
+        assert [n.op.name for n in found.compiled.program.graph.nodes if n.op] == ["dense_relu"]
         """,
     "mxcore_cli": """
         from mxcore import cli

@@ -79,6 +79,16 @@ def test_dtypes_conditions_priorities(plug, capsys):
     ).asnumpy().tolist() == [1, 1]
 
 
+def test_dtypes_of_other_libraries_have_names(plug, capsys):
+    plug("the_op", mxcore_ops=[shown])
+    plug("half", mxcore_kernels=kernel_set(1, dtypes="float32 bfloat16"))
+    assert [x for x in told(capsys) if x.endswith(":")] == ["bfloat16, float32:", "all other dtypes:"]
+    for dtype, wanted in (("bfloat16", 1), ("float32", 1), ("float16", 0)):
+        assert mx.nd.test_shown(mx.nd.zeros((1,), dtype=dtype)).astype("float32").asscalar() == wanted
+    with pytest.raises(TypeError, match="unknown dtype 'f9'; use one of .*bfloat16"):
+        KernelSet("cpu").kernel("test_shown", dtypes="f9")
+
+
 @pytest.mark.filterwarnings("ignore:kernels of a")
 def test_ties(plug, capsys, monkeypatch):
     plug("the_op", mxcore_ops=[shown])

@@ -1,13 +1,20 @@
 """Regions that Ctrl-C interrupts at their end, beside whoever else sets handlers."""
 
 import functools
+import gc
+import os
 import signal
+import threading
 
 import pytest
 
 import mxcore as mx
+from mxcore._core.errors import said
 from mxcore._interrupts import Uninterrupted, handled
-from mxcore.plugin import op
+from mxcore._workers import begin
+from mxcore.codecache import CodeCache, Places
+from mxcore.plugin import KernelSet, Latch, MXNetError, compute_without, error, op
+from tests.descriptors import not_there, open_descriptors
 
 
 def test_an_interrupt_comes_at_the_end(ctrl_c):
@@ -58,6 +65,20 @@ def test_each_change_of_a_handler_is_seen(signum, ctrl_c):
                     assert handled() is answer
     finally:
         signal.signal(signum, before)
+
+
+def test_the_handler_of_ctrl_c_raises_for_other_signals_too(ctrl_c):
+    """As `kill` is made to act as Ctrl-C; regions put Ctrl-C aside alone."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        assert handled()
+        with Uninterrupted():
+            assert handled()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert not handled()
 
 
 def deadline(k, p, x):
@@ -134,6 +155,13 @@ def saved(folder):
     mx.nd.save(str(folder / "a.params"), {"w": mx.nd.ones((3,))})
 
 
+def compiled(folder):
+    cache = CodeCache("example", list)
+    cache.places, cache._written = Places((folder,), folder), {folder: 0}
+    (folder / "a.code").unlink(missing_ok=True)
+    assert cache.made("a.code", lambda: b"abc") == cache.load("a.code") == b"abc"
+
+
 def loaded(folder):
     assert mx.nd.load(str(folder / "b.params"))["w"].shape == (3,)
 
@@ -151,6 +179,7 @@ def indexed(folder):
     "work, files",
     [
         (saved, ("mxcore/drafts.py", "mxcore/_io_files.py", "ndarray/serialization.py")),
+        (compiled, ("mxcore/codecache.py",)),
         (loaded, ("mxcore/_io_files.py", "ndarray/serialization.py")),
         (bound, ("executor/arguments.py", "executor/executor.py")),
         (indexed, ("numpy/multiarray.py", "_core/dispatch.py")),
@@ -168,5 +197,212 @@ def test_no_deadline_is_lost(handled_anywhere, work, files, tmp_path):
         except Late:
             came.append(1)
 
+    gc.collect()
+    before = open_descriptors()
     lines = handled_anywhere(files, guarded, lambda: late(None, None))
     assert len(came) == lines > 8
+    gc.collect()
+    # A folder may stay open where the interpreter would not look at signals: before it closes it.
+    there = [what for what in open_descriptors().values() if what != str(tmp_path)]
+    assert len(there) <= len(before), not_there(before)
+    work(tmp_path)
+    assert not list(tmp_path.glob("*.tmp"))  # drafts that nobody holds go with the next file
+
+
+class Wrong(ValueError):
+    pass
+
+
+@pytest.fixture
+def too_late():
+    """A signal's handler raises a ValueError."""
+
+    def handler(*_):
+        raise Wrong("too late")
+
+    before = signal.signal(signal.SIGTERM, handler)
+    yield lambda: signal.raise_signal(signal.SIGTERM)
+    signal.signal(signal.SIGTERM, before)
+
+
+def read(raises):
+    try:
+        raises()
+    except ValueError:
+        raise TypeError("must be a float") from None
+
+
+def named(e):
+    return error(KeyError, f"in another function: {e}")
+
+
+def test_no_error_stands_in_the_place_of_what_a_handler_raised(too_late):
+    def directly():
+        try:
+            too_late()
+        except ValueError as e:
+            raise error(ValueError, f"it failed: {e}") from e
+
+    def handed_on():
+        try:
+            too_late()
+        except ValueError as e:
+            raise named(e) from None
+
+    def twice():
+        try:
+            functools.partial(read, too_late)()
+        except TypeError as e:
+            raise error(TypeError, f"parameter p {e}") from None
+
+    here = read.__code__
+    with pytest.raises(MXNetError, match="parameter p must be a float"):  # another one has caught it, and means that
+        twice()
+    read.__code__ = here.replace(co_filename=mx.__file__)
+    try:
+        for way in (directly, handed_on, twice):
+            with pytest.raises(Wrong, match="too late"):
+                way()
+    finally:
+        read.__code__ = here
+
+
+def test_who_handles_it_may_meet_other_errors(too_late):
+    for wrong in (lambda: mx.nd.array("x"), lambda: mx.nd.random.uniform(low="x"), lambda: mx.nd.ones((2,)).nonsense):
+        try:
+            too_late()
+        except Wrong:
+            with pytest.raises((mx.MXNetError, AttributeError)) as told:
+                wrong()
+            assert not isinstance(told.value, Wrong)
+
+
+def test_a_deadline_amid_the_first_call_of_a_network_is_no_failure_of_its_shapes(too_late):
+    class Net(mx.gluon.nn.HybridSequential):
+        def infer_shape(self, *args):
+            too_late()
+
+    net = Net()
+    net.add(mx.gluon.nn.Dense(3))
+    net.initialize()
+    net.hybridize()
+    with pytest.raises(Wrong):
+        net(mx.nd.ones((1, 2)))
+
+
+def test_a_latch_does_not_swallow_it(monkeypatch):
+    class Late(RuntimeError):
+        pass
+
+    def handler(*_):
+        raise Late
+
+    class Lock:
+        def acquire(self, timeout=-1):
+            return True
+
+        def release(self):
+            signal.raise_signal(signal.SIGTERM)
+
+    latch = Latch()
+    latch._lock = Lock()
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        with pytest.raises(Late):
+            latch.wait()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_warning_does_not_stand_in_its_place_either(too_late, plug):
+    """As while a kernel is bound for the steps of an optimizer, which go on without."""
+    kernels, bound = KernelSet("cpu"), []
+
+    def kernel_of(name):
+        def step(k, p, outs, *ins):
+            compute_without("throwaway", name, k, p, outs, *ins)
+
+        def binds(k, p, ins, outs):
+            bound.append(name)
+            too_late()
+
+        step.binds = binds
+        kernels.kernel(name, priority=999, out=True)(step)
+
+    for name in ("sgd_update", "multi_sgd_update", "preloaded_multi_sgd_update"):
+        kernel_of(name)
+    plug(mxcore_kernels={"cpu": kernels})
+    params = [mx.gluon.Parameter(f"w{i}", shape=(30, 40)) for i in range(3)]
+    for p in params:
+        p.initialize()
+    trainer = mx.gluon.Trainer(params, "sgd")
+
+    def steps():
+        for _ in range(4):
+            with mx.autograd.record():
+                y = sum((p.data() * p.data()).sum() for p in params)
+            y.backward()
+            trainer.step(1)
+
+    with pytest.raises(Wrong):
+        steps()
+    assert bound
+
+
+def test_a_deadline_amid_the_start_of_a_thread_is_no_lack_of_room(too_late):
+    """Python's own code tells it as an error of the lock, or of its list of threads."""
+
+    class Locks(threading.Thread):
+        def start(self):
+            try:
+                too_late()
+            finally:
+                raise RuntimeError("release unlocked lock")
+
+    class Lists(threading.Thread):
+        def start(self):
+            try:
+                too_late()
+            except Wrong:
+                raise KeyError(self)  # noqa: B904, as Python's
+
+    class Full(threading.Thread):
+        def start(self):
+            raise RuntimeError("can't start new thread")
+
+    for kind in (Locks, Lists):
+        with pytest.raises(Wrong, match="too late"):
+            begin(kind(), "a thread", "do without")
+    try:
+        too_late()
+    except Wrong:  # which is told already, and has nothing to do with it
+        with pytest.raises(MXNetError, match="a thread cannot be started: can't start new thread; do without"):
+            begin(Full(), "a thread", "do without")
+
+
+def test_ctrl_c_comes_behind_the_start_of_a_thread(ctrl_c):
+    seen = []
+
+    class Slow(threading.Thread):
+        def start(self):
+            signal.raise_signal(signal.SIGINT)
+            super().start()
+            seen.append(self.is_alive() or self.ident)
+
+    with pytest.raises(KeyboardInterrupt):
+        begin(Slow(target=int), "a thread", "do without")
+    assert seen[0]
+
+
+def test_a_deadline_amid_what_an_error_says(too_late, monkeypatch, tmp_path):
+    class Odd(ValueError):
+        def __str__(self):
+            too_late()
+            return "odd"
+
+    with pytest.raises(Wrong):
+        said(Odd())
+    stat = os.stat
+    monkeypatch.setattr(os, "stat", lambda path, *a, **k: too_late() if path == str(tmp_path) else stat(path, *a, **k))
+    with pytest.raises(Wrong):
+        mx.nd.load(str(tmp_path / "missing.params"))

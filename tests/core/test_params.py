@@ -2,6 +2,8 @@
 
 import ast
 import weakref
+from decimal import Decimal
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 import mxcore as mx
 from mxcore._core.params import Parser, as_dtype, literal
 from mxcore.parameters import strings
-from mxcore.plugin import Any_, Bool, DType, Enum, Float, Floats, Int, MXNetError, Rest, Shape, Str, op
+from mxcore.plugin import Any_, Bool, DType, Enum, Float, Floats, Int, MXNetError, Param, Rest, Shape, Str, op
 
 
 @pytest.mark.parametrize(
@@ -226,6 +228,45 @@ def test_calls_whose_values_are_equal_and_not_the_same_are_told_apart():
         assert repr(parse({"f": (zero,)}).f) == repr((float(zero),))
         assert repr(parse({"p": zero}).p) == repr(zero)
     assert parse({"p": (2, 3)}) is parse({"p": (2, 3)})
+    for pair in (
+        (Range(0.0, 1), Range(-0.0, 1)),
+        (Range(1, 2), Range(True, 2.0)),
+        ((Range(0.0, 1), 2), (Range(-0.0, 1), 2), ((0.0, 1), 2)),
+        (Decimal("1.0"), Decimal("1.00")),
+        ((Decimal("1.0"),), (Decimal("1.00"),)),
+    ):
+        for v in pair:
+            assert repr(parse({"p": v}).p) == repr(v) and parse({"p": v}) is parse({"p": v})
+
+
+class Range(NamedTuple):
+    low: float
+    high: float
+
+
+class Percent(Param):
+    """Reads what it has read as something else, and raises what it likes."""
+
+    kind = "percent"
+
+    def convert(self, value):
+        if value == "much":
+            raise KeyError("much")
+        return float(value) / 100
+
+
+def test_a_declaration_may_stand_in_two_operators():
+    shared = Percent("50")
+    one, two = (op(f"test_params_{n}", inputs="x", level=shared)(body) for n in ("one", "two"))
+    assert one.parse({}).level == two.parse({}).level == 0.5 and shared.default == "50"
+
+
+def test_what_a_parameter_of_a_plugin_raises_is_named():
+    o = op("test_params_odd", inputs="x", level=Percent("50"))(body)
+    with pytest.raises(MXNetError, match="operator test_params_odd: parameter 'level' KeyError: 'much'"):
+        o.parse({"level": "much"})
+    with pytest.raises(MXNetError, match="default of its parameter 'level' cannot be read: KeyError: 'much'"):
+        op("test_params_odd", inputs="x", level=Percent("much"))(body)
 
 
 def test_numbers_of_numpy_in_tuples_say_no_more_than_alone():

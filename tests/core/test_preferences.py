@@ -315,11 +315,13 @@ def test_kernels_that_take_over_are_listed(plug, capsys):
     assert mx.nd.relu(mx.nd.ones((2,))).asnumpy().tolist() == [9, 9]
     lines = overrides("greedy")
     assert any(
-        line.startswith("kernels for cpu (500) come before those of cpu_numba (") and line.endswith(": _npx_relu, relu")
+        line.startswith("kernels for cpu (500) come before those of ")
+        and "cpu_numba (" in line
+        and line.endswith(": _npx_relu, relu")
         for line in lines
     ), lines
     assert cli.main(["plugins"]) == 0
-    assert "kernels for cpu (500) come before those of cpu_numba" in capsys.readouterr().out
+    assert "kernels for cpu (500) come before those of " in capsys.readouterr().out
 
 
 def test_an_alias_does_not_go_before_a_higher_priority(plug):

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import operator
 import threading
 import weakref
 
@@ -970,3 +971,46 @@ def test_gradients_flow_through_arrays_made_of_arrays(way):
     assert x.grad.asnumpy().tolist() == [[9, 1], [17, 25]]
     made[:] = mx.nd.zeros((2, 2)).tostype(made.stype)  # memory of its own
     assert y.asnumpy().tolist() == [[2, 0], [4, 6]]
+
+
+@pytest.mark.parametrize("view", [lambda z: z[1:4], lambda z: z.reshape((3, 2)).reshape((6,))[:3]])
+def test_what_others_see_is_not_moved_in_place(view):
+    """By values of the graph: gradients would not flow through the array that it is a view of."""
+    x = mx.nd.array([1.0, 2, 3])
+    x.attach_grad()
+    z = mx.nd.zeros(6)
+    with mx.autograd.record():
+        part = view(z)
+        with pytest.raises(mx.MXNetError, match="on a view of another array are not supported while recording"):
+            part += x
+        part += mx.nd.ones(3)  # a constant may come to it
+        assert z[0].shape == (1,)  # a view that is gone
+        z[1:4] = x
+        loss = (z * z).sum()
+    loss.backward()
+    assert x.grad.asnumpy().tolist() == [2, 4, 6]
+    part += x
+    assert part.asnumpy().sum() > 0
+
+
+@pytest.mark.parametrize("size", [3, 40000])  # also where the engine computes it
+@pytest.mark.parametrize("F", [mx.nd, mx.np])
+def test_what_a_gradient_reads_is_not_moved_in_place(F, size):
+    """As in MXNet; where it reads nothing of it, as of sums, it may be moved."""
+    x = F.array(np.linspace(1, 2, size), dtype="float32")
+    x.attach_grad()
+    h = F.ones(size) * 5
+    with mx.autograd.record():
+        for write in (operator.imul, operator.itruediv, operator.imod):
+            with pytest.raises(mx.MXNetError, match="one that a gradient will read, while recording"):
+                write(h, x)
+        if F is mx.nd:
+            for name in ("elemwise_mul", "broadcast_maximum", "broadcast_hypot", "broadcast_power"):
+                with pytest.raises(mx.MXNetError, match=f"{name} with out=: .* one that a gradient will read"):
+                    getattr(F, name)(x, h[:], out=h)  # also by another array over the memory
+        assert (h.asnumpy() == 5).all()
+        h *= F.ones(size) * 2  # no gradient will read it
+        h -= x
+        loss = (h * h).sum()
+    loss.backward()
+    np.testing.assert_allclose(x.grad.asnumpy(), -2 * h.asnumpy(), rtol=1e-6)

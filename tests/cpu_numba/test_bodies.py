@@ -21,7 +21,7 @@ from mxcore.cli import warm
 from mxcore_onednn import library
 if (lib := library.library()) is not None:  # what it is left is the processor's affair
     lib.isa = getattr(library, os.environ["ISA"])
-warm.main(argparse.Namespace(model=None, shape=(), train=True))
+warm.main(argparse.Namespace(model=None, shape=(), train=True, dtype="float32"))
 from mxcore_cpu.native import COUNTS
 print("numba" in sys.modules, COUNTS["compiled"])
 """

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import platform
 import random
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 import mxcore_cpu
 from mxcore import codecache
+from mxcore_cpu import cache
 from mxcore_cpu.cache import CODE
 
 PROGRAM = """
@@ -46,6 +48,15 @@ def run(folder, **environment):
 def fresh():
     """One that has not looked for its folder."""
     return codecache.CodeCache("numba", list)
+
+
+def test_code_of_an_image_is_found_under_another_kernel(monkeypatch):
+    cache.versions.cache_clear()
+    before = cache.versions()
+    monkeypatch.setattr(platform, "release", lambda: "6.1.0-another")
+    monkeypatch.setattr(platform, "platform", lambda *args, **kwargs: "Linux-6.1.0-another")
+    cache.versions.cache_clear()
+    assert cache.versions() == before and platform.machine() in before
 
 
 @pytest.fixture
@@ -131,7 +142,6 @@ def test_a_child_that_was_forked_meanwhile_lets_nobody_wait(here):
         os.waitpid(pid, 0)
 
 
-@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files cannot be counted")
 @pytest.mark.filterwarnings("ignore:unclosed file")
 def test_ctrl_c_anywhere_leaves_no_descriptor(here, without_descriptors_left):
     def work():
@@ -205,12 +215,141 @@ def test_what_nobody_has_used_for_long_is_removed(tmp_path, monkeypatch):
     CODE.save("kept.code", b"here")
     os.utime(mine / "kept.code", (long_ago, long_ago))
     assert CODE.load("kept.code") == b"here"  # so it is in use
-    CODE._swept.clear()
+    CODE._written.clear()
     CODE.save("new.code", b"here")
     assert sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*.code")) == sorted(
         ["notes.code", "numba-mine/a.code", f"{used.name}/b.code", f"{mine.name}/kept.code", f"{mine.name}/new.code"]
     )
     assert not old.exists() and empty.exists()
+
+
+def entries(folder):
+    return {p.name for p in folder.glob("*.code")}
+
+
+def aged(folder, sizes, hours=2):
+    """Entries of these sizes, of which each was used so many hours before the next."""
+    now = time.time()
+    for i, size in enumerate(sizes):
+        CODE.save(f"{i}.code", b"x" * size)
+        at = now - hours * 3600 * (len(sizes) - i)
+        os.utime(folder / f"{i}.code", (at, at))
+    CODE._written.clear()
+
+
+def test_of_too_many_bytes_the_longest_unused_go(here, monkeypatch):
+    aged(here, [10_000] * 9)
+    assert CODE.load("0.code") is not None  # used again
+    monkeypatch.setenv("MXCORE_CACHE_BYTES", "60000")
+    CODE.save("new.code", b"y")
+    assert entries(here) == {"0.code", "6.code", "7.code", "8.code", "new.code"}
+    monkeypatch.setenv("MXCORE_CACHE_BYTES", "30000")
+    CODE.save("newer.code", b"y")
+    assert len(entries(here)) == 6  # nobody looks each time
+    CODE.save("large.code", b"y" * 7_000)
+    assert entries(here) == {"0.code", "8.code", "new.code", "newer.code", "large.code"}
+    monkeypatch.setenv("MXCORE_CACHE_BYTES", "0")
+    CODE._written.clear()
+    for i in range(20):
+        CODE.save(f"more{i}.code", b"y" * 10_000)
+    assert len(entries(here)) == 25
+
+
+def test_bytes_of_other_versions_count(tmp_path, monkeypatch):
+    mine, other = tmp_path / f"numba-{'0' * 16}", tmp_path / f"numba-{'1' * 16}"
+    other.mkdir()
+    mine.mkdir()
+    monkeypatch.setitem(vars(CODE), "places", codecache.Places((other,), other))
+    aged(other, [10_000] * 3)
+    monkeypatch.setitem(vars(CODE), "places", codecache.Places((mine,), mine))
+    monkeypatch.setenv("MXCORE_CACHE_BYTES", "20000")
+    CODE.save("a.code", b"y")
+    assert entries(other) == {"2.code"} and entries(mine) == {"a.code"}
+    os.utime(mine / "a.code")
+    monkeypatch.setenv("MXCORE_CACHE_BYTES", "1000")
+    CODE._written.clear()
+    CODE.save("b.code", b"y")
+    assert not entries(other) and entries(mine) == {"a.code", "b.code"}
+
+
+@pytest.mark.parametrize("value", ["1 GiB", "-1", ""])
+def test_a_limit_that_is_no_number_stops_nobody(here, monkeypatch, value):
+    aged(here, [100])
+    monkeypatch.setenv("MXCORE_CACHE_BYTES", value)
+    codecache._warn_once.cache_clear()
+    with pytest.warns(UserWarning, match="MXCORE_CACHE_BYTES must be a whole number.*1073741824 counts"):
+        CODE.save("a.code", b"y")
+    CODE._written.clear()
+    CODE.save("b.code", b"y")  # said once
+    assert entries(here) == {"0.code", "a.code", "b.code"}
+
+
+def test_what_cannot_be_removed_stays_and_nobody_fails(here, monkeypatch):
+    aged(here, [10_000] * 5)
+    unlink = Path.unlink
+
+    def locked(self, *args, **kwargs):
+        if self.name in ("0.code", "2.code"):  # somebody has it open on Windows, or the folder is not to be written
+            raise PermissionError(13, "in use", str(self))
+        if self.name == "1.code":
+            unlink(self)  # another process was faster
+        unlink(self, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "unlink", locked)
+    monkeypatch.setenv("MXCORE_CACHE_BYTES", "25000")
+    CODE.save("new.code", b"y")
+    assert entries(here) == {"0.code", "2.code", "4.code", "new.code"}
+    monkeypatch.setattr(os, "scandir", lambda path: (_ for _ in ()).throw(PermissionError(13, "closed")))
+    CODE._written.clear()
+    CODE.save("newer.code", b"y")
+    assert CODE.load("newer.code") == b"y"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="what is open cannot be removed on Windows")
+def test_who_reads_an_entry_that_goes_reads_on(here, monkeypatch):
+    aged(here, [10_000] * 3)
+    with open(here / "0.code", "rb") as reader:
+        reader.read(10)
+        monkeypatch.setenv("MXCORE_CACHE_BYTES", "10000")
+        CODE.save("new.code", b"y")
+        assert "0.code" not in entries(here) and len(reader.read()) > 10_000
+
+
+_WRITER = """
+import os, pathlib, random, sys
+from mxcore import codecache
+folder = pathlib.Path(sys.argv[1])
+cache = codecache.CodeCache("numba", list)
+vars(cache)["places"] = codecache.Places((folder,), folder)
+rng = random.Random(int(sys.argv[2]))
+print("begun", flush=True)
+while sys.argv[3] == "0" or (written := globals().get("written", 0) + 1) <= int(sys.argv[3]):
+    name = f"{rng.randrange(60)}.code"
+    want = name.encode() * 2000
+    assert cache.made(name, lambda: want) == want
+    if rng.random() < 0.2:
+        cache.save(f"{os.getpid()}-{rng.random()}.code", b"x" * 5000)
+"""
+
+
+def test_several_processes_keep_to_the_limit_at_once(tmp_path):
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "MXCORE_CACHE_BYTES": "200000"}
+
+    def start(seed, number):
+        command = [sys.executable, "-c", _WRITER, str(tmp_path), str(seed), str(number)]
+        return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    killed = start(0, 0)
+    assert killed.stdout.readline() == "begun\n"
+    others = [start(seed, 300) for seed in (1, 2, 3)]
+    time.sleep(0.1)
+    killed.kill()
+    killed.communicate()
+    for process in others:
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+    slack = 4 * 0.2 * 200_000  # of each process, what it may write before it looks again
+    assert 0 < sum(p.stat().st_size for p in tmp_path.glob("*.code")) <= 200_000 + slack
 
 
 def test_a_folder_of_ones_own_is_closed_to_others(tmp_path):

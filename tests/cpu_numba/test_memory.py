@@ -73,6 +73,29 @@ def test_the_reserve_is_limited(monkeypatch):
     assert memory.held() == 0
 
 
+@pytest.mark.parametrize("done", ["cleared", "made"])
+def test_a_handler_in_the_midst_of_an_allocation(done, handled_anywhere):
+    """It gives the reserve back, or makes arrays and drops them: whoever it came amid finds what there is then."""
+    sizes = [n << 20 for n in (1, 2, 3, 1, 2)]
+
+    def handler():
+        if done == "cleared":
+            memory.clear()
+        else:
+            del_ = [memory.empty((n << 20,), np.uint8) for n in (60, 100, 120)]  # which leave no room for others
+            del del_
+
+    def allocate():
+        several = [memory.empty((n,), np.uint8) for n in sizes]
+        for i, a in enumerate(several):
+            a[:] = i
+        assert [int(a[-1]) for a in several] == [0, 1, 2, 3, 4]
+
+    allocate()
+    assert handled_anywhere(("mxcore_cpu/memory.py",), allocate, handler) > 20
+    assert memory.held() <= memory.LIMIT
+
+
 def test_operators_keep_their_values():
     x = mx.nd.ones((1024, 1024))
     kept = x + 1
@@ -80,6 +103,25 @@ def test_operators_keep_their_values():
         y = x * i
         assert (y.asnumpy() == i).all()
     assert (kept.asnumpy() == 2).all() and (x.asnumpy() == 1).all()
+
+
+def test_an_exception_amid_a_drop_breaks_nothing():
+    """A signal's handler may raise in `__del__`, anywhere between two instructions."""
+
+    class Interrupted(dict):
+        def __setitem__(self, n, item):
+            super().__setitem__(n, item)
+            raise KeyboardInterrupt
+
+    reserve = memory._Reserve()
+    reserve.free = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        reserve.put(np.empty(1 << 20, np.uint8))
+    reserve.free = dict(reserve.free)
+    assert reserve.bytes == 1 << 20
+    assert reserve.take(1 << 20).size == 1 << 20 and reserve.bytes == 0
+    reserve.put(np.empty(1 << 21, np.uint8))
+    assert reserve.bytes == 1 << 21
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")

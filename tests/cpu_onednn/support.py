@@ -2,26 +2,30 @@
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 import mxcore as mx
 from mxcore._core.call import op_context
 from mxcore.plugin import Spec, find_op
-from mxcore_onednn import bindings, plan
+from mxcore_onednn import bindings, bound, plans
 from mxcore_onednn.library import ISA_BFLOAT16, library
 
-KERNELS = {e.op: e for e in bindings.kernels.entries}
+#: Operator -> the kernel that is asked first.
+KERNELS = {e.op: e for e in sorted(bindings.kernels.entries, key=lambda e: e.priority)}
 BFLOAT16 = pytest.mark.skipif(
     library().isa & ISA_BFLOAT16 != ISA_BFLOAT16, reason="this processor has no products of bfloat16"
 )
+#: Of tests over drawn shapes; their fixtures hold for every example.
+HYPOTHESIS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def forget():
     """Every plan goes that nobody uses; who asks again gets a new one."""
-    with plan._lock:
+    with plans._lock:
         # What goes with a plan is Python code, in the middle of which another thread may put one in: only then, when
         # the dictionary is whole.
-        gone = list(plan._plans.values())
-        plan._plans.clear()
+        gone = list(plans._plans.values())
+        plans._plans.clear()
     del gone
 
 
@@ -32,14 +36,14 @@ def numbers(seed, *shapes):
 
 def taken(name, params, ins):
     """Whether the kernel takes arrays."""
-    return KERNELS[name].when(find_op(name).parse(params), *[Spec(a.shape, a.dtype) for a in ins])
+    return KERNELS[name].when(find_op(name).parse({**params}), *[Spec(a.shape, a.dtype) for a in ins])
 
 
 def run(name, params, ins, outs):
     """Through the kernel, which has to take it; returns the wanted results."""
     assert taken(name, params, ins)
     op, k = find_op(name), op_context(mx.cpu(), False)
-    KERNELS[name].fn(k, op.parse(params), outs, *ins)
+    KERNELS[name].fn(k, op.parse({**params}), outs, *ins)
     return reference(name, params, *ins)
 
 
@@ -47,19 +51,19 @@ def reference(name, params, *ins):
     """What the body gives, in float64."""
     op = find_op(name)
     ins = [a.astype(np.float64) if a.dtype.kind == "f" else a for a in ins]
-    found = op.body(op_context(mx.cpu(), False), op.parse(params), *ins)
+    found = op.body(op_context(mx.cpu(), False), op.parse({**params}), *ins)
     return found if isinstance(found, (list, tuple)) else [found]
 
 
 def watch_kept(monkeypatch, name=bool):
     """Of each call of a plan from now on: whether it finds all that it can keep, by a `name` for true and false."""
-    seen, run_bound = [], plan._Bound.run
+    seen, run_bound = [], bound.Bound.run
 
     def run(self, made, arrays, kept, room):
         seen.append(name(kept is not None and kept.filled))
         run_bound(self, made, arrays, kept, room)
 
-    monkeypatch.setattr(plan._Bound, "run", run)
+    monkeypatch.setattr(bound.Bound, "run", run)
     return seen
 
 
@@ -83,6 +87,26 @@ def check_halves(found, want):
             np.testing.assert_allclose(a, b, rtol=2**-7, atol=2**-9 * (1 + np.abs(b).max(initial=0)))
 
 
+def check_rounded(found, want):
+    """To one rounding of numbers that were computed in float32."""
+    for a, b in zip(found, want):
+        if a is not None:
+            assert a.dtype == bfloat16()
+            a, b = a.astype(np.float64), np.asarray(b, np.float64)
+            size = np.abs(b).max(initial=0, where=np.isfinite(b))
+            np.testing.assert_allclose(a, b, rtol=1.01 * 2**-8, atol=2e-5 * (1 + size))
+
+
+def halves(seed, *shapes):
+    """Numbers of bfloat16."""
+    return [a.astype(bfloat16()) for a in numbers(seed, *shapes)]
+
+
+def strided(a):
+    """The same numbers, not side by side."""
+    return np.repeat(a, 2, axis=-1)[..., ::2]
+
+
 def wide(ins):
     return [a.astype(np.float32) for a in ins]
 
@@ -91,5 +115,5 @@ def computed(name, params, ins, outs):
     """Through the kernel, which has to take it; and what the body gives of the same numbers in float64."""
     op, k = find_op(name), op_context(mx.cpu(), False)
     assert taken(name, params, ins)
-    KERNELS[name].fn(k, op.parse(params), outs, *ins)
+    KERNELS[name].fn(k, op.parse({**params}), outs, *ins)
     return reference(name, params, *wide(ins))

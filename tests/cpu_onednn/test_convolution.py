@@ -5,17 +5,18 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import mxcore as mx
 from mxcore._core.call import op_context
 from mxcore.plugin import Spec, find_op
 from mxcore_cpu import threads
-from mxcore_onednn import calls, plan
+from mxcore_onednn import calls, plan, teams
 from mxcore_onednn.library import Refused, library
 from tests.cpu_onednn.support import (
     BFLOAT16,
+    HYPOTHESIS,
     KERNELS,
     bfloat16,
     check_close,
@@ -63,7 +64,7 @@ def convolutions(draw):
     return name, params, data, weight, result
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@HYPOTHESIS
 @given(case=convolutions(), seed=st.integers(0, 99), wanted=st.tuples(*[st.booleans()] * 3))
 @pytest.mark.usefixtures("always")
 def test_as_the_reference(case, seed, wanted):
@@ -85,7 +86,7 @@ _AMX = (
 
 
 @BFLOAT16
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@HYPOTHESIS
 @given(case=convolutions(), seed=st.integers(0, 99), wanted=st.tuples(*[st.booleans()] * 3))
 @example(_AMX, 1, (False, True, False))
 @pytest.mark.usefixtures("always")
@@ -199,11 +200,11 @@ def test_a_forked_child_has_no_use_for_threads(monkeypatch):
         try:
             y[:] = np.nan
             run("Convolution", params, [x, w, b], [y])
-            os._exit(0 if np.abs(y - want[0]).max() < 1e-3 and plan.workers() == 1 else 1)
+            os._exit(0 if np.abs(y - want[0]).max() < 1e-3 and teams.workers() == 1 else 1)
         finally:
             os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    assert plan.workers() == 3
+    assert teams.workers() == 3
 
 
 def test_the_number_of_threads_of_others_stays():

@@ -10,7 +10,8 @@ from mxcore import autograd
 from mxcore.gluon import nn
 from mxcore_onednn import products, standing
 from mxcore_onednn.library import library
-from mxcore_onednn.plan import Plan, Threads
+from mxcore_onednn.plan import Plan
+from mxcore_onednn.teams import Threads
 
 
 def net():

@@ -10,7 +10,7 @@ import pytest
 
 import mxcore as mx
 from mxcore.executor import CachedOp, passes_off
-from mxcore_onednn import plan
+from mxcore_onednn import keeping, plan, plans
 from tests.cpu_onednn.support import check_close, forget, numbers, reference, watch_kept
 
 PARAMS = {"kernel": (3, 3), "num_filter": 16}
@@ -123,7 +123,7 @@ def test_sizes_share_what_is_kept(reorders, net, x):
     w, b = net.weight.data(), net.bias.data()
     others = [mx.nd.array(numbers(i, (i, 8, 9, 7 + i))[0]) for i in (1, 3, 4)]
     gc.collect()
-    before = {*plan._shelves.values()}
+    before = {*keeping._shelves.values()}
     for _ in range(2):
         for data in (x, *others):
             for _ in range(3):
@@ -131,9 +131,9 @@ def test_sizes_share_what_is_kept(reorders, net, x):
         for data in (x, *others):
             check_close([net(data).asnumpy()], [wanted(data, w, b)])
         assert {*reorders[-4:]} == {"kept"}
-        assert len({*plan._shelves.values()} - before) == 1
+        assert len({*keeping._shelves.values()} - before) == 1
         w[:] *= 2
-    assert len({id(s.copy) for s in {*plan._shelves.values()} - before}) == 1
+    assert len({id(s.copy) for s in {*keeping._shelves.values()} - before}) == 1
 
 
 def test_other_views_and_functions_share_nothing(provider, x):
@@ -160,7 +160,7 @@ def test_a_transposed_one_keeps_too(reorders, x):
 
 def test_plans_and_what_they_keep_go_with_their_users(x):
     """By reference counts: nothing waits for the garbage collector."""
-    made = plan.plan_for(("a test",), lambda lib: plan.Plan(lib, []).done(), 0)
+    made = plans.plan_for(("a test",), lambda lib: plan.Plan(lib, []).done(), 0)
     made.run()
     gone = weakref.ref(made)
     gc.disable()
@@ -181,7 +181,7 @@ def test_plans_are_forgotten_while_others_are_made(restless):
             for i in itertools.count():
                 if end.is_set():
                     return
-                plan.plan_for(("a test", i % 50), lambda lib: plan.Plan(lib, []).done(), 0)
+                plans.plan_for(("a test", i % 50), lambda lib: plan.Plan(lib, []).done(), 0)
         except BaseException as e:
             failed.append(e)
 
@@ -197,7 +197,7 @@ def test_plans_are_forgotten_while_others_are_made(restless):
 
 
 def test_plans_are_bounded(monkeypatch):
-    monkeypatch.setattr(plan, "_LIMIT", 4)
+    monkeypatch.setattr(plans, "_LIMIT", 4)
     for i in range(20):
-        plan.plan_for(("a test", i), lambda lib: plan.Plan(lib, []).done(), 0)
-    assert len(plan._plans) <= 4 and any("a test" in key for key in plan._plans)
+        plans.plan_for(("a test", i), lambda lib: plan.Plan(lib, []).done(), 0)
+    assert len(plans._plans) <= 4 and any("a test" in key for key in plans._plans)

@@ -13,8 +13,19 @@ from mxcore.executor import CachedOp
 from mxcore.plugin import find_op
 from mxcore_onednn import calls, eight_bits, plan, rules
 from mxcore_onednn.convolution import Geometry
-from mxcore_onednn.library import ISA_AVX2, ISA_AVX512, ISA_VNNI, Refused
-from tests.cpu_onednn.support import KERNELS, check_close, numbers, run, taken
+from mxcore_onednn.library import ISA_AVX2, ISA_AVX512, ISA_BFLOAT16, ISA_VNNI, Refused, library
+from tests.cpu_onednn.support import (
+    HYPOTHESIS,
+    KERNELS,
+    bfloat16,
+    check_close,
+    check_rounded,
+    computed,
+    numbers,
+    run,
+    strided,
+    taken,
+)
 
 
 def test_local_response():
@@ -22,6 +33,26 @@ def test_local_response():
     y = np.empty_like(x)
     check_close([y], run("LRN", {"nsize": 5, "alpha": 0.1, "beta": 0.75, "knorm": 2.0}, [x], [y]))
     assert not taken("LRN", {"nsize": 5}, [x[0]])  # of rank 3
+
+
+@pytest.mark.usefixtures("always")
+@HYPOTHESIS
+@given(
+    shape=st.tuples(st.integers(1, 3), st.sampled_from([16, 24, 32, 40]), st.integers(1, 7), st.integers(1, 7)),
+    alpha=st.sampled_from([1e-4, 0.1, 1.0]),
+    knorm=st.sampled_from([1.0, 2.0]),
+    apart=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_local_response_of_any_size(shape, alpha, knorm, apart, seed):
+    params = dict(nsize=5, alpha=alpha, beta=0.75, knorm=knorm)
+    (x,) = numbers(seed, shape)
+    y = np.full(shape, np.nan, np.float32)
+    check_close([y], run("LRN", params, [strided(x) if apart else x], [y]))
+    if library().isa & ISA_BFLOAT16 == ISA_BFLOAT16:
+        half = x.astype(bfloat16())
+        z = np.full_like(half, 7)
+        check_rounded([z], computed("LRN", params, [strided(half) if apart else half], [z]))
 
 
 EIGHT_BITS = pytest.mark.skipif(not eight_bits._sums(), reason="this processor sums no products of eight bits")

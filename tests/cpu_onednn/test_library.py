@@ -1,13 +1,16 @@
 """Where the library comes from, and what holds where it cannot be used."""
 
 import ctypes.util
+import functools
+import logging
 import os
 import subprocess
 import sys
 
 import pytest
 
-from mxcore_onednn import library
+from mxcore.plugin import processors
+from mxcore_onednn import library, mxcore_report
 
 if library.library() is None:
     pytest.skip(f"oneDNN: {library.reason()}", allow_module_level=True)
@@ -69,6 +72,64 @@ def test_another_version_is_refused(monkeypatch):
     monkeypatch.setattr(ctypes, "CDLL", older)
     with pytest.raises(library.Refused, match="oneDNN 3 is needed, this is 2.7.1"):
         library.Library(path)
+
+
+class _Foreign:
+    """A device 'cpu' of another plugin, which says nothing of threads and BLAS."""
+
+    def __init__(self, host):
+        self.host = host
+
+
+@pytest.fixture
+def foreign(monkeypatch):
+    """Let such a device be there, and the library be looked for again."""
+
+    def use(host):
+        monkeypatch.setattr(library, "_device", lambda: _Foreign(host))
+
+    caches = library.threads, library.blas_core, library.library
+    before = library._reason
+    for cached in caches:
+        monkeypatch.setattr(library, cached.__name__, functools.cache(cached.__wrapped__))
+    yield use
+    library._reason = before
+
+
+def test_a_device_that_says_nothing_of_threads(foreign):
+    foreign(host=True)
+    assert library.library() is not None and library.blas_core() == ""
+    assert library.threads().count() == processors()
+
+
+def test_a_device_without_arrays_of_numpy(foreign, caplog):
+    foreign(host=False)
+    with caplog.at_level(logging.INFO, "mxcore"):
+        assert library.library() is None
+    assert library.reason().endswith(f"arrays of device 'cpu' of {__name__} are not NumPy's")
+    assert [r.levelname for r in caplog.records] == ["INFO"]
+    assert mxcore_report() == [f"oneDNN: not used, {library.reason()}"]
+
+
+@pytest.mark.parametrize("value, level", [("", "INFO"), ("1", "INFO"), (None, "INFO"), ("named", "WARNING")])
+def test_who_has_named_a_library_is_told_that_it_is_not_used(foreign, monkeypatch, caplog, value, level):
+    if value is None:
+        monkeypatch.delenv(library.VARIABLE, raising=False)
+    else:
+        monkeypatch.setenv(library.VARIABLE, str(library.found()) if value == "named" else value)
+    monkeypatch.setattr(library, "ISA_AVX2", 1 << 30)
+    with caplog.at_level(logging.INFO, "mxcore"):
+        assert library.library() is None and library.library() is None
+    assert [r.levelname for r in caplog.records] == [level] and "no AVX2" in caplog.text
+    assert "no AVX2" in mxcore_report()[0]
+
+
+@pytest.mark.parametrize("value, why", [("0", "is 0"), ("off", "is off"), ("1", "is not installed")])
+def test_why_there_is_none(foreign, monkeypatch, value, why):
+    monkeypatch.setenv(library.VARIABLE, value)
+    monkeypatch.setattr(library, "_WHEEL", "no-such-wheel")
+    assert library.library() is None and library.reason().endswith(why)
+    assert mxcore_report() == [f"oneDNN: not used, {library.reason()}"]
 
 
 def test_refusals_say_what_was_asked_for():

@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import mxcore as mx
@@ -14,7 +14,7 @@ from mxcore_cpu.kernels import winograd
 from mxcore_onednn import layers, others, rules
 from mxcore_onednn.convolution import Geometry
 from mxcore_onednn.library import ISA_AVX2, ISA_AVX512
-from tests.cpu_onednn.support import check_close, forget
+from tests.cpu_onednn.support import HYPOTHESIS, check_close, forget
 from tests.cpu_onednn.test_regions import PASS, bound, plan_of, regions, results
 from tests.executor.training import arrays_of
 
@@ -126,7 +126,7 @@ def test_what_follows_is_taken_along(every, monkeypatch, act, added, normed, bia
 
 
 @pytest.mark.usefixtures("every")
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@HYPOTHESIS
 @given(
     n=st.integers(1, 5),
     size=st.tuples(st.integers(1, 17), st.integers(1, 17)),

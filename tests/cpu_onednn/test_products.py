@@ -6,22 +6,28 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import mxcore as mx
 from mxcore import autograd
 from mxcore._core.call import op_context
 from mxcore.executor import CachedOp
 from mxcore_onednn import calls, plan, products, rules
-from mxcore_onednn.library import ISA_AVX2, ISA_AVX512, ISA_BFLOAT16, Refused
+from mxcore_onednn.library import ISA_AVX2, ISA_AVX512, ISA_BFLOAT16, Refused, library
 from tests.cpu_onednn.support import (
     BFLOAT16,
+    HYPOTHESIS,
     bfloat16,
     check_close,
     check_halves,
+    check_rounded,
     computed,
+    halves,
     numbers,
     reference,
     run,
+    strided,
     taken,
     watch_kept,
 )
@@ -45,6 +51,75 @@ def test_products(turns):
         y = np.full((*shape[:-1], 112), np.nan, np.float32)[..., ::2]
         strided = np.repeat(lhs, 2, axis=-1)[..., ::2]
         check_close([y], run(name, params, [strided, rhs], [y]))
+
+
+#: Few, and some that fill vectors and blocks.
+SIZES = st.one_of(st.integers(1, 9), st.sampled_from([16, 31, 33, 64, 70]))
+DTYPES = st.sampled_from(["float32"] + ["bfloat16"] * (library().isa & ISA_BFLOAT16 == ISA_BFLOAT16))
+
+
+def made(dtype, seed, *shapes):
+    """Numbers, and how results of such are compared."""
+    if dtype == "float32":
+        return numbers(seed, *shapes), run, check_close
+    return halves(seed, *shapes), computed, check_halves
+
+
+@pytest.fixture
+def any_dtype(always, monkeypatch):
+    """The library multiplies all that it has code for."""
+    monkeypatch.setattr(products, "multiplies", lambda isa, *facts: True)
+
+
+@pytest.mark.usefixtures("any_dtype")
+@HYPOTHESIS
+@given(
+    dtype=DTYPES,
+    batch=st.integers(1, 5),
+    m=SIZES,
+    n=SIZES,
+    inner=SIZES,
+    turns=st.sampled_from(TURNS),
+    seed=st.integers(0, 99),
+    apart=st.booleans(),
+)
+def test_products_of_any_size(dtype, batch, m, n, inner, turns, seed, apart):
+    params = dict(zip(("transpose_a", "transpose_b"), turns))
+    for name, first in (("batch_dot", (batch,)), ("dot", ())):
+        arrays, compute, check = made(dtype, seed, (*first, m, inner), (*first, inner, n))
+        lhs, rhs = turned(arrays, turns)
+        if apart:
+            rhs = strided(rhs)
+        y = np.full((*first, m, n), 7, lhs.dtype)
+        if first == (1,):
+            assert not taken(name, params, [lhs, rhs])  # that is a product of two matrices
+        else:
+            check([y], compute(name, params, [lhs, rhs], [y]))
+
+
+@pytest.mark.usefixtures("any_dtype")
+@HYPOTHESIS
+@given(
+    dtype=DTYPES,
+    first=st.lists(st.integers(1, 5), min_size=1, max_size=3),
+    inner=SIZES,
+    hidden=SIZES,
+    biased=st.booleans(),
+    flatten=st.booleans(),
+    seed=st.integers(0, 99),
+    apart=st.booleans(),
+)
+def test_fully_connected_of_any_size(dtype, first, inner, hidden, biased, flatten, seed, apart):
+    data, out = (*first, inner), (*first, hidden)
+    if flatten:
+        data, out = (first[0], *first[1:], inner), (first[0], hidden)
+    size = inner * (int(np.prod(first[1:])) if flatten else 1)
+    (x, w, b, dy), compute, check = made(dtype, seed, data, (hidden, size), (hidden,), out)
+    params = dict(num_hidden=hidden, flatten=flatten, no_bias=not biased)
+    ins, y = [strided(x) if apart else x, w, b][: 2 + biased], np.full(out, 7, x.dtype)
+    check([y], compute("FullyConnected", params, ins, [y]))
+    outs = [np.full_like(a, 7) for a in (x, w, b)[: 2 + biased]]
+    check(outs, compute("_backward_FullyConnected", params, [dy, x, w], outs))
 
 
 @pytest.mark.usefixtures("always")
@@ -117,6 +192,17 @@ def test_bfloat16(monkeypatch, biased):
         check_halves([y], computed("dot", dict(zip(("transpose_a", "transpose_b"), turns)), [lhs, rhs], [y]))
 
 
+@BFLOAT16
+def test_biases_of_many_rows(monkeypatch):
+    """Their gradients are added up in float32, whoever computes the others."""
+    monkeypatch.setattr(products, "multiplies", lambda *facts: True)
+    dy, x, w = halves(7, (9000, 5), (9000, 3), (5, 3))
+    dy = np.abs(dy)  # in bfloat16 the sum would stop at 256
+    out = np.zeros(5, bfloat16())
+    want = computed("_backward_FullyConnected", dict(num_hidden=5), [dy, x, w], [None, None, out])
+    check_rounded([out], want[2:])
+
+
 def test_dtypes_that_are_not_alike(monkeypatch):
     monkeypatch.setattr(products, "multiplies", lambda *facts: True)
     t = bfloat16()
@@ -165,7 +251,10 @@ def test_the_rules():
         (8, 1 << 20, True, True),
         (8, 1 << 27, False, True),
     ):
-        assert (rules.worth(ISA_AVX2, products_, work), rules.worth(ISA_AVX512, products_, work)) == (narrow, wide)
+        found = [rules.worth(isa, "float32", products_, work) for isa in (ISA_AVX2, ISA_AVX512)]
+        assert found == [narrow, wide]
+        assert not rules.worth(ISA_AVX512, "bfloat16", products_, work)
+        assert rules.worth(ISA_BFLOAT16, "bfloat16", products_, work) is wide
 
 
 @pytest.mark.parametrize("ours", [True, False])

@@ -15,12 +15,12 @@ from mxcore import autograd
 from mxcore._core.manager import manager
 from mxcore.executor import CachedOp
 from mxcore.plugin import find_op
-from mxcore.testing.case import cases
+from mxcore.testing.case import Case, cases
 from mxcore.testing.conformance import check_op
 from mxcore_cpu import threads
-from mxcore_onednn import calls, library, plan
+from mxcore_onednn import bindings, calls, library, plan, rooms, teams
 from mxcore_onednn.library import NoMemory
-from tests.cpu_onednn.support import KERNELS, check_close, forget, numbers
+from tests.cpu_onednn.support import bfloat16, check_close, forget, numbers
 
 SERVED = """
     Convolution Convolution_v1 Deconvolution FullyConnected LRN Pooling RNN batch_dot dot
@@ -96,7 +96,7 @@ class Images(mx.gluon.data.Dataset):
     def __getitem__(self, i):
         x, w = mx.nd.array(np.full((1, 3, 9, 9), i, np.float32)), mx.nd.array(self.weight)
         y = mx.nd.Convolution(x, w, kernel=(3, 3), num_filter=8, no_bias=True)
-        return y.asnumpy()[0], plan.workers(1e9)
+        return y.asnumpy()[0], teams.workers(1e9)
 
 
 @pytest.mark.usefixtures("provider", "always")
@@ -104,7 +104,7 @@ class Images(mx.gluon.data.Dataset):
 def test_workers_that_load_data(monkeypatch):
     """They are forked from a process whose threads have computed; each computes alone."""
     monkeypatch.setattr(threads, "count", lambda: 3)
-    monkeypatch.setattr(plan, "_LITTLE", 0)
+    monkeypatch.setattr(teams, "_LITTLE", 0)
     images = Images()
     want = np.stack([images[i][0] for i in range(6)])
     assert images[0][1] == 3
@@ -118,7 +118,7 @@ def test_the_limit_of_threads_holds(monkeypatch):
     """Whoever computes under a limit gets a plan for so many threads, and its own numbers of threads back."""
     seen = []
     real = plan.Threads.__enter__
-    monkeypatch.setattr(plan, "_LITTLE", 0)
+    monkeypatch.setattr(teams, "_LITTLE", 0)
     monkeypatch.setattr(threads, "maximum", lambda: 4)
     monkeypatch.setattr(plan.Threads, "__enter__", lambda self: (seen.append(self.n), real(self))[1])
     x, w = (mx.nd.array(a) for a in numbers(0, (2, 8, 9, 9), (8, 8, 3, 3)))
@@ -157,9 +157,9 @@ def test_without_memory_others_compute(monkeypatch, caplog, where):
         if where == "make":
             patch.setattr(plan.Plan, "add", fails)
         elif where == "scratch":
-            patch.setattr(plan.Room, "at", fails)
+            patch.setattr(rooms.Room, "at", fails)
         else:
-            patch.setattr(plan, "_Bound", fails)
+            patch.setattr(plan, "Bound", fails)
         with caplog.at_level(logging.WARNING, "mxcore"):
             for _ in range(2):
                 check_close(compute(), want)
@@ -175,35 +175,34 @@ def test_without_memory_others_compute(monkeypatch, caplog, where):
 
 PARAMS = {
     "FullyConnected": {"num_hidden": 4, "no_bias": True},
-    "LRN": {"nsize": 5},
-    "Pooling": {"kernel": (3, 3)},
     "RNN": {"state_size": 5, "num_layers": 1, "mode": "gru"},
-    "batch_dot": {},
-    "dot": {},
+    "_backward_Convolution": {"kernel": (3, 3), "num_filter": 4, "no_bias": True},
+    "_backward_Deconvolution": {"kernel": (3, 3), "num_filter": 4, "no_bias": True},
 }
 
 
 def test_what_is_no_array_never_reaches_the_library():
     """Kernels say no to what the library could not take, whatever the parameters."""
-    for name, kernel in KERNELS.items():
-        if name.startswith("_contrib"):
-            continue
-        params = PARAMS.get(name.removeprefix("_backward_"), {"kernel": (3, 3), "num_filter": 4, "no_bias": True})
-        p, n = (
-            find_op(name).parse(params),
-            1 if name in ("LRN", "Pooling") else 3 if name.startswith("_backward") else 2,
-        )
+    every = [e for e in bindings.kernels.entries if not e.op.startswith("_contrib_quantized")]
+    assert len(every) > len({e.op for e in every}) > 40
+    for kernel in every:
+        op, name = find_op(kernel.op), kernel.op.removeprefix("_backward_")
+        p = op.parse(PARAMS.get(kernel.op) or PARAMS.get(name) or Case(op, op.samples[0], "float32", mx.cpu()).kwargs)
         for shape, dtype, stype in (
             ((2, 4, 5, 5), "f8", "default"),
             ((2, 4, 5, 5), "f2", "default"),
             ((2, 4, 5, 5), "f4", "row_sparse"),
+            ((2, 4, 5, 5), bfloat16(), "row_sparse"),
             ((0, 4, 5, 5), "f4", "default"),
+            ((0, 4, 5, 5), bfloat16(), "default"),
             ((1 << 16, 4, 1 << 8, 1 << 8), "f4", "default"),
+            ((1 << 16, 4, 1 << 8, 1 << 8), bfloat16(), "default"),
         ):
             spec = types.SimpleNamespace(
                 shape=shape, dtype=np.dtype(dtype), stype=stype, ndim=4, size=int(np.prod(shape, dtype=np.int64))
             )
-            assert not kernel.when(p, *[spec] * n), (name, shape, dtype, stype)
+            n = len(op.signature(p).inputs)
+            assert not kernel.when(p, *[spec] * n), (kernel.op, shape, dtype, stype)
 
 
 PROGRAM = """

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import mxcore as mx
 from mxcore import autograd
@@ -10,7 +12,7 @@ from mxcore.executor import CachedOp
 from mxcore.plugin import find_op
 from mxcore_onednn import calls, plan, recurrent, rules
 from mxcore_onednn.library import ISA_AVX2, ISA_AVX512, Refused
-from tests.cpu_onednn.support import KERNELS, check_close, numbers, reference, taken, watch_kept
+from tests.cpu_onednn.support import KERNELS, check_close, numbers, reference, strided, taken, watch_kept
 
 pytestmark = pytest.mark.usefixtures("provider", "always")
 STATES = "state_output", "statecell_output"
@@ -45,6 +47,24 @@ def compute(params, ins, k=None):
 )
 def test_as_the_body(mode, sizes):
     check_close(*compute(*arrays(mode, *sizes)))
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    mode=st.sampled_from(["lstm", "gru"]),
+    steps=st.integers(1, 5),
+    batch=st.integers(1, 5),
+    inputs=st.integers(1, 20),
+    units=st.integers(1, 20),
+    layers=st.integers(1, 3),
+    both=st.booleans(),
+    apart=st.booleans(),
+)
+def test_of_any_size(mode, steps, batch, inputs, units, layers, both, apart):
+    params, ins = arrays(mode, steps, batch, inputs, units, layers, both)
+    if apart:
+        ins = [strided(a) for a in ins]
+    check_close(*compute(params, ins))
 
 
 def test_arrays_of_any_layout_and_no_states():

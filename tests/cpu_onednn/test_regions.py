@@ -16,7 +16,10 @@ from hypothesis import strategies as st
 import mxcore as mx
 from mxcore._core.graph import topo
 from mxcore.executor import CachedOp, passes_off
-from mxcore_onednn import calls, convolution, layers, plan, region
+from mxcore.executor import compile as compiling
+from mxcore.executor.describe import describe
+from mxcore_onednn import calls, convolution, keeping, layers, mxcore_report, plan, plans, region, rooms
+from mxcore_onednn.bound import Bound
 from mxcore_onednn.convolution import Geometry
 from mxcore_onednn.library import Refused
 from tests.cpu_onednn.support import check_close, forget, numbers
@@ -47,7 +50,7 @@ class Net:
         self.shapes.append(shape)
 
     def convolution(self):
-        i, draw = self.pick(), self.draw
+        i, draw = self.pick(lambda s: len(s) > 2), self.draw
         n, c, *size = self.shapes[i]
         groups = draw(st.sampled_from([1, 1, 1, c])) if c <= 32 else 1
         filters = groups * draw(st.sampled_from([1, 2])) if groups > 1 else draw(st.sampled_from([3, 8, 16, 24]))
@@ -68,8 +71,16 @@ class Net:
         steps = zip(size, kernel, stride, pad, dilate)
         self.put(y, (n, filters, *((m + 2 * b - d * (k - 1) - 1) // s + 1 for m, k, s, b, d in steps)))
 
-    def norm(self):
-        i = self.pick()
+    def dense(self):
+        i, draw = self.pick(), self.draw
+        units, named = draw(st.sampled_from([3, 8, 16, 24])), self.name("dense")
+        y = F.FullyConnected(self.values[i], num_hidden=units, no_bias=draw(st.booleans()), name=named)
+        self.put(y, (self.shapes[i][0], units))
+        if draw(st.sampled_from([True, True, False])):
+            self.norm(len(self.values) - 1)
+
+    def norm(self, i=None):
+        i = self.pick() if i is None else i
         args = dict(eps=1e-3, fix_gamma=self.draw(st.booleans()), use_global_stats=self.draw(st.booleans()))
         self.put(F.BatchNorm(self.values[i], name=self.name("norm"), **args), self.shapes[i])
 
@@ -86,7 +97,7 @@ class Net:
         self.put(y, self.shapes[i])
 
     def pool(self):
-        large = [i for i, s in enumerate(self.shapes) if min(s[2:]) >= 2]
+        large = [i for i, s in enumerate(self.shapes) if min(s[2:], default=0) >= 2]
         i, draw = self.draw(st.sampled_from(large)), self.draw
         n, c, *size = self.shapes[i]
         kind, convention = draw(st.sampled_from(["max", "avg"])), draw(st.sampled_from(["valid", "full"]))
@@ -104,7 +115,7 @@ class Net:
         self.put(y, shape)
 
     def whole(self):
-        i = self.pick()
+        i = self.pick(lambda s: len(s) > 2)
         y = F.Pooling(self.values[i], global_pool=True, kernel=(1,) * (len(self.shapes[i]) - 2), pool_type="avg")
         gate = self.shapes[i][:2] + (1,) * (len(self.shapes[i]) - 2)
         self.put(y, gate)
@@ -129,18 +140,23 @@ class Net:
 
     def other(self):
         i = self.pick()
-        self.put(F.square(self.values[i]) * 0.5, self.shapes[i])
+        self.put(F.square(F.tanh(self.values[i])) * 0.5, self.shapes[i])  # which does not grow
 
-    KINDS = (convolution, convolution, convolution, norm, norm, act, act, pool, whole, together, together, join, other)
+    KINDS = (
+        *(convolution, convolution, convolution, dense, dense, norm, norm, act, act, act),
+        *(pool, whole, together, together, join, other),
+    )
 
 
 @st.composite
 def nets(draw):
     shape = draw(st.sampled_from([(2, 3, 9, 8), (1, 16, 6, 7), (2, 4, 11), (1, 2, 5, 4, 6)]))
     net = Net(draw, shape)
-    net.convolution()
+    draw(st.sampled_from([Net.convolution, Net.convolution, Net.dense]))(net)
     for _ in range(draw(st.integers(1, 14))):
-        draw(st.sampled_from(Net.KINDS))(net)
+        kind = draw(st.sampled_from(Net.KINDS))
+        if kind is not Net.pool or any(min(s[2:], default=0) >= 2 for s in net.shapes):
+            kind(net)
     heads = draw(st.lists(st.sampled_from(net.values[1:]), min_size=1, max_size=3)) + [net.values[-1]]
     return mx.sym.Group(heads), shape
 
@@ -178,6 +194,7 @@ def test_networks(net, last):
     symbol, shape = net
     with pytest.MonkeyPatch.context() as patch:  # images lie either way, whatever processor this is
         patch.setattr(layers, "lies_last", lambda *args: last)
+        patch.setattr(layers, "folds", lambda *args: True)
         forget()
         check(symbol, arrays_of(symbol, data=shape))
 
@@ -192,6 +209,33 @@ def residual(filters=16):
     y = F.Convolution(block(x, filters, "b"), kernel=(1, 1), num_filter=filters, name="c")
     y = F.Activation(F.BatchNorm(y, name="d") + x, act_type="relu")
     return F.Pooling(y, global_pool=True, pool_type="avg", kernel=(1, 1))
+
+
+def test_what_a_region_consists_of(arrays, provider):
+    executor = bound(residual(), arrays)
+    executor.forward(is_train=False)[0].wait_to_read()
+    [step] = regions(residual(), arrays)
+    calls = []
+    instance = executor._instance(False, False)[1]
+
+    def call():
+        calls.append(0)
+        instance.run(0, instance.keys(0))
+
+    pieces = step.op.pieces(call)
+    assert len(calls) == 1
+    norm = "Convolution", "BatchNorm"
+    assert [p.operators for p in pieces] == [
+        (*norm, "relu"),
+        (*norm, "relu"),
+        (*norm, "elemwise_add", "relu"),
+        ("Pooling",),
+    ]
+    assert [p.node for p in pieces[:3]] == ["a_conv", "b_conv", "c"] and all(p.seconds > 0 for p in pieces)
+    n, c, *size = DATA
+    assert pieces[0].flops == 2 * (n * 16 * size[0] * size[1]) * (c * 9) and pieces[0].shapes[0] == DATA
+    assert {p.owner for p in pieces} <= {"cpu_onednn", "cpu_numba"} and plan_of(step).tick is None
+    assert sum(pieces[0].operators == step.op.consists[i : i + 3] for i in range(9)) == 2
 
 
 DATA = (2, 8, 9, 9)
@@ -253,18 +297,18 @@ class TestResidual:
         """By programs that do not run at the same time; the last one takes it along."""
         monkeypatch.setattr(plan, "MUCH", 0)
         gc.collect()
-        before = len(plan.LargeRoom._all)
+        before = len(rooms.LargeRoom._all)
         many = [bound(residual(), {**arrays, "data": mx.nd.ones((n, *DATA[1:]))}) for n in (1, 2, 4)]
         for executor in many * 2:
             executor.forward(is_train=False)[0].wait_to_read()
-        assert len(plan.LargeRoom._all) == max(before, 1)
-        one, other = plan.LargeRoom(), plan.LargeRoom()
+        assert len(rooms.LargeRoom._all) == max(before, 1)
+        one, other = rooms.LargeRoom(), rooms.LargeRoom()
         with one.lent() as a, other.lent() as b, one.lent() as c:
             assert len({a.at(100), b.at(100), c.at(100)}) == 3
         assert not (a.busy or b.busy or c.busy)
         del executor, many, one, other, a, b, c
         gc.collect()
-        assert len(plan.LargeRoom._all) == before
+        assert len(rooms.LargeRoom._all) == before
 
     def test_arrays_that_lie_open_are_read_every_time(self, arrays):
         opened = {n: mx.nd.from_numpy(a.asnumpy().copy(), zero_copy=False) for n, a in arrays.items()}
@@ -331,7 +375,7 @@ class TestResidual:
         def fail(*args, **kwargs):
             raise Refused("oneDNN: a test")
 
-        monkeypatch.setattr(plan._Bound, "run", fail)
+        monkeypatch.setattr(Bound, "run", fail)
         calls._told.clear()
         check_close([executor.forward(is_train=False)[0].asnumpy()], want)
         assert "runs without oneDNN: oneDNN: a test" in caplog.text
@@ -353,13 +397,13 @@ class TestResidual:
 
         compute = region.compute
         monkeypatch.setattr(region, "compute", computed)
-        monkeypatch.setattr(plan._Bound, "run", fail)
+        monkeypatch.setattr(Bound, "run", fail)
         executor.forward(is_train=False)[0].wait_to_read()
         assert len(most) == 11 and max(most) <= 3
 
     def test_a_layer_without_code_stays_outside(self, arrays, monkeypatch):
         """Whether it is refused alone, or only together with what it would take along."""
-        attributes, binary = layers._attributes, layers._Builder._pool
+        attributes, binary = layers.attributes, layers._Builder._pool
 
         def none(self, layer, group):
             raise Refused("a test")
@@ -375,7 +419,7 @@ class TestResidual:
                 raise Refused("a test")
             return attributes(lib, then)
 
-        monkeypatch.setattr(layers, "_attributes", plain)
+        monkeypatch.setattr(layers, "attributes", plain)
         monkeypatch.setitem(layers._MAKERS, "Pooling", binary)
         mx.executor.compile._cache.clear()
         forget()
@@ -430,15 +474,15 @@ class TestRooms:
     """Memory for what lies between the layers."""
 
     @pytest.mark.parametrize("size", [4, 40])
-    @pytest.mark.parametrize("most", [plan.MUCH, 0])
+    @pytest.mark.parametrize("most", [rooms.MUCH, 0])
     def test_a_call_in_the_middle_of_another(self, arrays, monkeypatch, size, most):
         """As by a signal handler or a finalizer: of another plan, with less or more memory."""
         monkeypatch.setattr(plan, "MUCH", most)
         with passes_off(PASS):
             want = results(residual(), arrays)
         g = Geometry((2, 8, size, size), (8, 8, 3, 3), (2, 8, size - 2, size - 2), (1, 1), (0, 0), (1, 1), 1)
-        inner = plan.plan_for(("a test", g), lambda lib: convolution.forward(lib, g, False), g.work)
-        ins, room = numbers(3, g.src, g.weight), plan.LargeRoom()
+        inner = plans.plan_for(("a test", g), lambda lib: convolution.forward(lib, g, False), g.work)
+        ins, room = numbers(3, g.src, g.weight), rooms.LargeRoom()
         found = [np.zeros(g.dst, np.float32) for _ in range(2)]
         inner.run(*ins, found[0], room=room)
         reached, folded = [], layers._folded
@@ -458,13 +502,29 @@ class TestRooms:
     def test_much_memory_is_not_the_threads(self, arrays, monkeypatch):
         monkeypatch.setattr(plan, "MUCH", 0)
         taken = []
-        at = plan.Room.at
-        monkeypatch.setattr(plan.Room, "at", lambda self, size: [taken.append(self), at(self, size)][1])
+        at = rooms.Room.at
+        monkeypatch.setattr(rooms.Room, "at", lambda self, size: [taken.append(self), at(self, size)][1])
         executors = [bound(residual(), arrays) for _ in range(2)]
         found = [e.forward(is_train=False)[0].asnumpy() for e in (*executors, *executors)]
         for y in found:
             np.testing.assert_array_equal(y, found[0])
-        assert taken and plan._own.room not in taken
+        assert taken and rooms.own.room not in taken
+
+    def test_what_is_held_is_told(self, arrays):
+        for kept in (plans._plans, compiling._cache):  # of others' regions, and for another number of threads
+            kept.clear()
+        executor = bound(residual(), arrays)
+        for _ in range(3):
+            executor.forward(is_train=False)[0].wait_to_read()
+        program = executor._instance(False, False)[0].program
+        (step,) = regions(residual(), arrays)
+        made = next(p for p in plans_of(step) if p.scratch == program.scratch)  # that for as many threads
+        planned = sum(n * dtype.itemsize for (_, dtype), n in program.sizes.items())
+        assert 0 < made.scratch < rooms.MUCH and program.nbytes == planned
+        assert f"Planned {planned + made.scratch} bytes" in describe(program)
+        scratch, weights = rooms.held(), keeping.held()
+        assert scratch >= made.scratch and weights >= 4 * 16 * 8 * 9
+        assert any(f"{weights / 1e6:.1f} MB of weights" in line for line in mxcore_report())
 
     def test_arrays_of_other_sizes_never_reach_the_library(self, arrays):
         executor = bound(residual(), arrays)
@@ -500,17 +560,21 @@ def test_other_numbers_of_threads(arrays, monkeypatch):
     with passes_off(PASS):
         want = results(residual(), arrays)
     for n in (2, 2, 1, 1, 2, 1):
-        monkeypatch.setattr(plan, "workers", lambda work=0, n=n: n)
+        monkeypatch.setattr(plans, "workers", lambda work=0, n=n: n)
         check_close([executor.forward(is_train=False)[0].asnumpy()], want)
 
 
 def plan_of(step):
     """A plan of a region's step, of those for several numbers of threads."""
-    return next(
+    return plans_of(step)[0]
+
+
+def plans_of(step):
+    return [
         p
-        for key, p in plan._plans.items()
+        for key, p in plans._plans.items()
         if "layers" in key and isinstance(p, plan.Plan) and len(p.arrays) == len(step.ins) + 1
-    )
+    ]
 
 
 @pytest.mark.usefixtures("provider")

@@ -7,7 +7,7 @@ import pytest
 
 import mxcore as mx
 from mxcore.executor import CachedOp
-from mxcore_onednn import plan, products, standing
+from mxcore_onednn import plan, plans, products, rooms, standing
 from mxcore_onednn.library import ISA_AVX512, Refused, library
 from tests.cpu_onednn.support import check_close, numbers
 
@@ -78,7 +78,7 @@ def test_a_call_in_the_middle_of_another(one, monkeypatch):
     assert call.run(arrays) and seen == [False]
     check(arrays)
     monkeypatch.undo()
-    monkeypatch.setattr(plan._own.room, "busy", True)
+    monkeypatch.setattr(rooms.own.room, "busy", True)
     assert not call.run(arrays)
     monkeypatch.undo()
     assert call.run(arrays)
@@ -93,7 +93,7 @@ def test_where_the_library_fails(one, monkeypatch):
 
     monkeypatch.setattr(library(), "primitive_execute", fail)
     assert not call.run(arrays)
-    assert not plan._own.room.busy
+    assert not rooms.own.room.busy
     monkeypatch.undo()
     assert call.run(arrays)
     check(arrays)
@@ -105,11 +105,11 @@ def test_memory_in_use_outlives_what_its_thread_has(one, stands, monkeypatch):
     call, arrays = one
     made, execute, there = product(*arrays[:2]), library().primitive_execute, []
     monkeypatch.setattr(made, "scratch", 1000)
-    monkeypatch.setattr(plan._own, "room", plan.Room())
+    monkeypatch.setattr(rooms.own, "room", rooms.Room())
 
     def dropped(*args):
-        memory = weakref.ref(plan._own.room.memory)
-        plan._own.room = None
+        memory = weakref.ref(rooms.own.room.memory)
+        rooms.own.room = None
         there.append(memory() is not None)
         execute(*args)
 
@@ -129,7 +129,7 @@ def test_another_number_of_threads(one, monkeypatch):
     call, arrays = one
     assert call.run(arrays)
     before = call.plan
-    monkeypatch.setattr(plan, "workers", lambda work=0: 1)
+    monkeypatch.setattr(plans, "workers", lambda work=0: 1)
     monkeypatch.setattr(standing, "workers", lambda work: 1)
     arrays[2][:] = 0
     assert call.run(arrays) and call.workers == 1 == call.plan.workers
@@ -223,7 +223,7 @@ def test_a_layer_that_predicts_in_the_middle_of_itself(monkeypatch):
     x = mx.nd.array(numbers(2, (5, 24))[0])
     expected = [net(x).asnumpy() for _ in range(4)][-1]
     with monkeypatch.context() as patch:
-        patch.setattr(plan._own.room, "busy", True)
+        patch.setattr(rooms.own.room, "busy", True)
         held = np.array_equal(net(x).asnumpy(), expected)
     assert held and np.array_equal(net(x).asnumpy(), expected)
     calls, inner = [], plan.Plan.run_kept
@@ -235,4 +235,4 @@ def test_a_layer_that_predicts_in_the_middle_of_itself(monkeypatch):
     monkeypatch.setattr(plan.Plan, "run_kept", fail)
     assert np.array_equal(net(x).asnumpy(), expected) and calls
     monkeypatch.setattr(plan.Plan, "run_kept", inner)
-    assert np.array_equal(net(x).asnumpy(), expected) and not plan._own.room.busy
+    assert np.array_equal(net(x).asnumpy(), expected) and not rooms.own.room.busy

@@ -10,7 +10,17 @@ from mxcore._core.call import op_context
 from mxcore.plugin import find_op
 from mxcore_onednn import rules
 from mxcore_onednn.library import ISA_AVX2, ISA_AVX512, library
-from tests.cpu_onednn.support import check_close, numbers, run, taken
+from tests.cpu_onednn.support import (
+    BFLOAT16,
+    check_close,
+    check_rounded,
+    computed,
+    halves,
+    numbers,
+    run,
+    strided,
+    taken,
+)
 
 pytestmark = pytest.mark.usefixtures("always")
 WIDE = pytest.mark.skipif(
@@ -55,6 +65,22 @@ def test_nan_loses_and_nothing_gives_the_lowest_number():
     assert (y[0, 0] == 5).all() and (y[0, 3:] == lowest).all() and (y[0, 1] == lowest).all()
     assert y[0, 2].ravel().tolist() == [np.inf, lowest, lowest, lowest]
     assert want.shape == y.shape
+
+
+@BFLOAT16
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(case=windows(), seed=st.integers(0, 99), last=st.booleans(), apart=st.booleans())
+def test_bfloat16_with_gradients(case, seed, last, apart):
+    """Rounded once: sums of gradients, too, where windows overlap."""
+    params, shape, out = case
+    x, dy = halves(seed, shape, out)
+    if last:
+        params = {**params, "layout": "NHWC" if len(shape) == 4 else "NDHWC"}
+        x, dy = turned(x), turned(dy)
+    ins = [strided(x)] if apart else [x]
+    y, dx = np.full_like(dy, 7), np.full_like(x, 7)
+    check_rounded([y], computed("Pooling", params, ins, [y]))
+    check_rounded([dx], computed("_backward_Pooling", params, [dy, *ins, y], [dx]))
 
 
 @pytest.mark.parametrize(

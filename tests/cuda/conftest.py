@@ -36,15 +36,17 @@ def emulated(request):
         forget()
         manager.load()
         installed = "cuda" in manager.origin
-        if not installed:
-            manager.register(mxcore_cuda, "cuda")
+        if installed:
+            manager.unregister("cuda")  # its device knows another module's driver
+        manager.register(mxcore_cuda, "cuda")
         yield
         # What is launched still would find no device later, and whichever test waits next would learn of it.
         with contextlib.suppress(mx.MXNetError):
             mx.nd.waitall()
-        if not installed:
-            manager.unregister("cuda")
+        manager.unregister("cuda")
         forget()
+        if installed:
+            manager.register(mxcore_cuda, "cuda")
 
 
 @pytest.fixture

@@ -548,3 +548,41 @@ def test_shapes_that_take_turns_are_replayed_in_the_same_memory(gpus, counted, m
     launched, _ = steps(False)
     assert all(np.array_equal(a, b) for a, b in zip(replayed_ones, launched))
     assert op.nbytes <= max(s.program.nbytes for s in op._signatures.values())
+
+
+VIEWED = {
+    "product": lambda F, x, y: F.sum(x.reshape((-1,)) * y.reshape((-1,))),
+    "expanded": lambda F, x, y: F.broadcast_mul(x, y.slice_axis(axis=1, begin=0, end=1).reshape((-1,)).expand_dims(1)),
+    "flat": lambda F, x, y: F.tanh(F.flatten(x)) * F.flatten(y),
+    "output": lambda F, x, y: F.tanh(x * y).reshape((3, 2)),
+    "chain": lambda F, x, y: F.dot(x.reshape((3, 2)).reshape((2, 3)), y.reshape((3, 2))) * 2,
+    "rows": lambda F, x, y: F.slice_axis(x, axis=0, begin=1, end=2) * F.slice_axis(y, axis=0, begin=0, end=1),
+}
+
+
+@pytest.mark.parametrize("changes", ["xy", "x", "y", "seldom", "late"])
+@pytest.mark.parametrize("body", VIEWED.values(), ids=VIEWED)
+def test_views_of_the_first_part_that_gradients_read(gpus, body, changes):
+    """Also where the first part is too short to be recorded, or the array behind a view changes after it was."""
+    rs, ctx, net = np.random.RandomState(0), gpus[0], gluon.nn.HybridLambda(lambda F, x, y: body(F, x, y))
+    net.hybridize()
+    held = {}
+    for step in range(12):
+        new = {"seldom": "xy" if step % 5 == 0 else "", "late": "xy" if step in (0, 6) else "x" * (step > 8)}.get(
+            changes, changes
+        )
+        for name in "xy":
+            if name in new or step == 0:
+                host = rs.randn(2, 3)
+                held[name] = [mx.nd.array(host, ctx=c) for c in (mx.cpu(), ctx)]
+        grads = []
+        for at, run in enumerate((lambda x, y: body(mx.nd, x, y), net)):
+            x, y = (held[name][at] for name in "xy")
+            for v in (x, y):
+                v.attach_grad()
+            with autograd.record():
+                z = run(x, y)
+            z.backward(mx.nd.ones(z.shape, ctx=z.context) * (step + 1))
+            grads.append([v.asnumpy() for v in (z, x.grad, y.grad)])
+        for a, b in zip(*grads):
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5, err_msg=f"step {step}")

@@ -7,18 +7,22 @@ import inspect
 import re
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore.plugin import find_op
+from mxcore.plugin import LaterKey, find_op
 from mxcore.testing.sample import Ints, Values
 from mxcore.testing.ways import kernels_reached, reference_bodies
 from mxcore_cuda import launching, sources
 from mxcore_cuda.bindings import elementwise, gpu
+from mxcore_cuda.dtypes import HALVES
 from mxcore_cuda.emulation import compiler
+from mxcore_cuda.emulation.driver import Launch
 
-from .test_random import DRAWS
+from .beside import BESIDE
+from .test_random import DRAWS, drawn
 
 BATCH = {"fix_gamma": False, "eps": 1e-3}
 
@@ -32,7 +36,7 @@ class Csr(Values):
 
     def draw(self, rs):
         values = super().draw(rs) * (rs.uniform(size=self.shape) < 0.2)
-        values[:, self.shape[1] // 2] = 1
+        values[:, self.shape[1] // 2 :][:, :1] = 1
         values[len(values) * 7 // 8 :] = 0
         return values
 
@@ -105,12 +109,61 @@ CASES = [
     *[("softmax", [shape], {}) for shape in [(1, 1), (3, 33), (5, 257), (2, 1000)]],
     ("softmax", [(2, 300, 5)], {"axis": 1, "temperature": 2.0}),
     ("softmax", [(2, 8200)], {"temperature": 0.5}),
+    ("softmax", [(2, 3, 300)], {"axis": 1, "temperature": 0.5}),
+    ("log_softmax", [(1, 1, 64)], {"axis": 1}),
+    ("log_softmax", [(3, 4, 99)], {"axis": 1}),
     ("log_softmax", [(3, 700)], {}),
     ("log_softmax", [(2, 9001)], {}),
     ("softmin", [(9, 31)], {}),
     ("SoftmaxActivation", [(2, 300, 3)], {"mode": "channel"}),
     ("SoftmaxOutput", [(5, 300), Ints((5,), 0, 3)], {"normalization": "valid", "use_ignore": True, "ignore_label": 2}),
     ("SoftmaxOutput", [(90, 3), Ints((90,), 0, 3)], {"normalization": "valid", "use_ignore": True, "ignore_label": 1}),
+    *[
+        ("softmax", [shape, Ints(lengths, -1, most, dtype)], {"use_length": True, **more})
+        for shape, lengths, most, dtype, more in [
+            ((1, 1), (1,), 2, "int32", {}),
+            ((3, 9, 33), (3, 9), 40, "int8", {"temperature": 0.5}),
+            ((5, 1100), (5,), 1101, "uint8", {}),
+            ((7, 300, 3), (7, 3), 301, "int64", {"axis": 1}),
+            ((4, 5, 99), (4, 99), 6, "int32", {"axis": 1}),
+            ((2, 9000), (2,), 30000, "int64", {}),
+        ]
+    ],
+    ("SoftmaxOutput", [(3, 5), Ints((3,), -1, 6)], {"smooth_alpha": 0.25, "normalization": "batch"}),
+    ("SoftmaxOutput", [(9, 1), Ints((9,), -1, 2)], {"smooth_alpha": 0.25}),
+    ("SoftmaxOutput", [(2, 3, 33), Ints((2, 3), 0, 33)], {"preserve_shape": True, "out_grad": True}),
+    *[
+        ("SoftmaxOutput", [shape, Ints(labels, -1, shape[1] + 1)], {"multi_output": True, **more})
+        for shape, labels, more in [
+            ((1, 1, 1), (1, 1), {}),
+            ((2, 300, 5), (2, 5), {"out_grad": True, "grad_scale": 0.5}),
+            ((2, 3, 2, 1500), (2, 2, 1500), {"normalization": "valid", "use_ignore": True, "ignore_label": 2}),
+            ((3, 5, 2, 7), (3, 1, 2, 7), {"normalization": "batch", "smooth_alpha": 0.5}),
+        ]
+    ],
+    ("SoftmaxOutput", [(9, 33), Values((9, 33), 0, 1)], {"out_grad": True, "grad_scale": 2.0}),
+    *[
+        ("_pick_log_softmax", [shape, Ints(index, -2, shape[-1] + 2, dtype)], more)
+        for shape, index, dtype, more in [
+            ((1, 1), (1,), "float32", {}),
+            ((3, 9, 33), (3, 9, 1), "int32", {"keepdims": True, "scalar": -0.5}),
+            ((5, 1100), (5,), "float64", {"scalar": -1.0}),
+            ((3, 9000), (3,), "int64", {}),
+        ]
+    ],
+    *[
+        ("softmax_cross_entropy", [shape, Ints(shape[:1], -1, shape[1] + 1)], {})
+        for shape in [(0, 3), (1, 1), (33, 17), (4100, 2), (3, 700), (2, 9000)]
+    ],
+    *[
+        (f"{kind}RegressionOutput", [shape, Values(labels, -1, 1)], {"grad_scale": 0.5})
+        for kind in ("Linear", "Logistic", "MAE")
+        for shape, labels in [((0, 3), (0, 3)), ((1, 1), (1,)), ((33, 3, 7), (33, 21))]
+    ],
+    *[
+        ("SVMOutput", [shape, Ints(shape[:-1], -1, shape[-1] + 1)], {"regularization_coefficient": 0.5, **more})
+        for shape, more in [((1, 1), {}), ((90, 7), {"margin": 0.5}), ((2, 5, 33), {"use_linear": True})]
+    ],
     *[
         ("FullyConnected", [(m, k), (n, k), (n,)], {"num_hidden": n})
         for m, n, k in [(1, 1, 1), (33, 40, 17), (3, 70, 5)]
@@ -161,6 +214,8 @@ CASES = [
     batch(9, 2, 64, 48),
     batch(7, 5, 3, axis=-1, fix_gamma=True),
     batch(9000, 2),
+    batch(5, 3, 70, use_global_stats=True),
+    batch(300, 600, use_global_stats=True, fix_gamma=False),
     batch(4, 3, 70, op="_contrib_BatchNormWithReLU"),
     batch(3, 2, 8, 40, op="_contrib_BatchNormWithReLU"),
     batch(5, 24, 7, 7, op="_contrib_BatchNormWithReLU", fix_gamma=False),
@@ -267,6 +322,11 @@ CASES = [
 ]  # fmt: skip
 
 
+def exact(values):
+    """Numbers near these that every dtype has: with the bits of bfloat16 and the exponents of float16."""
+    return values.astype("float16").astype(ml_dtypes.bfloat16).astype("float16")
+
+
 def updated(case, ctx, dtype):
     """Outputs of an update, or of what goes before one, and its inputs as they are then, on a device."""
     op, shapes, params = case
@@ -281,24 +341,30 @@ def updated(case, ctx, dtype):
         ends = (-1, 1) if kind in SIGNED else (4, 5) if kind == "n" else (0.5, 1)
         x = rs.uniform(*ends, {**own, **many}.get(kind, shape)).astype("float16")
         low, single = "mp_" in op and kind in ("weight", "grad"), "mp_" in op or kind in many or kind == "rescale_grad"
-        arrays.append(mx.nd.array(x, ctx=ctx, dtype="float16" if low else "float32" if single else dtype))
+        half = dtype if dtype in HALVES else "float16"
+        arrays.append(mx.nd.array(x, ctx=ctx, dtype=half if low else "float32" if single else dtype))
     y = getattr(mx.nd._internal if op.startswith("_") else mx.nd, op)(*arrays, **params)
     return [a.asnumpy().astype("float64") for a in (*(y if isinstance(y, list) else [y]), *arrays)]
+
+
+def updates(op):
+    """Whether an operator is one of those on weights."""
+    return "update" in op or op.startswith(("multi_", "reset_"))
 
 
 def computed(case, ctx, dtype):
     """Outputs, gradients and moved states of a case on a device."""
     op, inputs, params = case
-    if "update" in op or op.startswith(("multi_", "reset_")):
+    if updates(op):
         return updated(case, ctx, dtype)
     rs = np.random.RandomState(0)
-    single = "float32" if dtype == "float16" and "BatchNorm" in op else dtype
+    single = "float32" if dtype in HALVES and "BatchNorm" in op else dtype
     arrays, wanted, moved = [], [], []
     for i, how in enumerate(inputs):
         free = isinstance(how, tuple)
         values = rs.uniform(-1, 1, how) if free else how.draw(rs)
         own = None if free else how.dtype
-        a = mx.nd.array(values.astype("float16"), ctx=ctx, dtype=own or (single if i else dtype))
+        a = mx.nd.array(exact(values), ctx=ctx, dtype=own or (single if i else dtype))
         if isinstance(how, Csr):
             a = a.tostype("csr")
         arrays.append(a)
@@ -312,7 +378,7 @@ def computed(case, ctx, dtype):
         y = getattr(mx.nd._internal if op.startswith("_contrib_inter") else mx.nd, op)(*arrays, **params)
     outputs = y if isinstance(y, list) else [y]
     if wanted:
-        heads = [mx.nd.array(rs.uniform(-1, 1, o.shape).astype("float16"), ctx=ctx, dtype=o.dtype) for o in outputs]
+        heads = [mx.nd.array(exact(rs.uniform(-1, 1, o.shape)), ctx=ctx, dtype=o.dtype) for o in outputs]
         mx.autograd.backward(outputs, heads)
     return [a.asnumpy().astype("float64") for a in (*outputs, *[a.grad for a in wanted], *moved)]
 
@@ -340,10 +406,15 @@ ORDERS = ("forward", "backward", "shuffled")
 
 def compare(i, dtype):
     single = dtype == "float64" and ("mp_" in CASES[i][0] or CASES[i][0] == "multi_sum_sq")  # whatever they are given
-    tolerance = TOLERANCE["float32" if single else dtype]
-    for a, b in zip(computed(CASES[i], mx.gpu(0), dtype), expected(i), strict=True):
+    close(computed(CASES[i], mx.gpu(0), dtype), expected(i), "float32" if single else dtype)
+
+
+def close(found, wanted, dtype):
+    """All values are as near as the dtype tells them apart, by the largest of each array."""
+    tolerance = {**TOLERANCE, "bfloat16": 4e-2}[dtype]  # of whose kernels `test_bfloat16` tells more
+    for a, b in zip(found, wanted, strict=True):
         scale = max(np.abs(b[np.isfinite(b)]).max(initial=0), 1)
-        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * scale)
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * scale, strict=True)
 
 
 @pytest.fixture(params=ORDERS)
@@ -364,6 +435,14 @@ def test_some_kernels_give_what_numpy_gives(gpus, i):
 @pytest.mark.parametrize("i", range(len(CASES)), ids=name_of)
 def test_kernels_give_what_numpy_gives(gpus, order, i, dtype):
     compare(i, dtype)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("name", BESIDE)
+def test_what_is_beside_the_cases(gpus, order, name, dtype):
+    check = BESIDE[name]
+    check(dtype)
 
 
 def test_gradients_of_rows_do_not_depend_on_the_order_of_threads(gpus):
@@ -448,14 +527,36 @@ def test_batches_where_they_begin_in_memory_make_no_difference(gpus):
         assert np.array_equal(a, b) and np.abs(a).max() > 0
 
 
-def test_no_kernel_is_left_out(gpus):
+@pytest.fixture
+def launched(gpus, monkeypatch):
+    """The names of kernels that are launched: no two sources have one of the same name."""
+    found, begin = set(), Launch.__init__
+
+    def noted(launch, function, *args):
+        found.add(function.name)
+        begin(launch, function, *args)
+
+    monkeypatch.setattr(Launch, "__init__", noted)
+    return found
+
+
+def test_no_operator_and_no_kernel_is_left_out(gpus, launched):
     with kernels_reached() as reached:
         for case in CASES:
             computed(case, mx.gpu(0), "float32")
-    reached |= elementwise.MEANINGS.keys()  # have tests of their own
+            if case[0] == "Convolution":  # halves go a way of their own
+                computed(case, mx.gpu(0), "float16")
+        for draw in DRAWS:
+            drawn(draw, mx.gpu(0), "float32")
+        for compared in BESIDE.values():
+            compared("float32")
+    device = gpus[0].device
+    recorded, _ = device.capture(0, [lambda: device.rng(LaterKey(0), 0).bits(3)])
+    recorded.replay([], [])([], [], [(1, 2, 3)])
     alike = {"Convolution_v1"}  # another name of the same function
-    drawn = {op for op, *_ in DRAWS}
-    assert {kernel.op for kernel in gpu.entries} - reached <= alike | drawn
+    assert {kernel.op for kernel in gpu.entries} - reached <= alike
+    texts = [*(sources.source(name, "float32").text for name in sources.files()), elementwise.source_of("float32")]
+    assert {name for text in texts for name in sources.signatures(text, "")} - launched == set()
 
 
 def barriers():

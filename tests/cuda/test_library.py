@@ -14,10 +14,8 @@ from .library import LIST, REAL_LIST, exceptions
 
 TESTS = Path(__file__).resolve().parents[1]
 #: What is run always, and what takes longer.
-PART = ["monitor", "ndarray", "symbol", "optimizer", "ops", "rnn", "test_utils"]
-REST = """
-    contrib executor gluon initializer io image kvstore metric module profiler visualization
-""".split()
+PART = ["monitor", "executor", "kvstore", "ndarray", "symbol", "optimizer", "ops", "rnn", "test_utils"]
+REST = "contrib gluon initializer io image metric module profiler visualization".split()
 
 
 def pytest_generate_tests(metafunc):

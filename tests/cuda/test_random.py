@@ -1,5 +1,6 @@
 """Random numbers on a GPU are the host's, and no word of them comes from there."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -23,7 +24,7 @@ DRAWS = [
     ("Dropout", [(3, 5, 7)], {"p": 0.5, "axes": (1,)}, 0),
     ("Dropout", [(19,)], {"p": 1.0}, 0),
 ]
-DTYPES = "float16", "float32", "float64"
+DTYPES = "float16", "bfloat16", "float32", "float64"
 
 
 def drawn(draw, ctx, dtype):
@@ -53,7 +54,7 @@ def test_numbers_are_the_hosts(gpus, draw, dtype):
         wanted = drawn(draw, mx.cpu(), dtype)
     for a, b in zip(found, wanted, strict=True):
         assert a.dtype == b.dtype
-        np.testing.assert_allclose(a, b, rtol=0, atol=draw[3] * np.finfo(dtype).eps * 2 if draw[3] else 0)
+        np.testing.assert_allclose(a, b, rtol=0, atol=draw[3] * float(ml_dtypes.finfo(dtype).eps) * 2 if draw[3] else 0)
 
 
 def test_no_kernel_is_left_out(gpus):

@@ -20,13 +20,18 @@ if "cuda" not in manager.origin:
     manager.register(mxcore_cuda, "cuda")
 """
 ALL = """
+from tests.cuda.beside import BESIDE
+from tests.cuda.test_fused import ALONE, SHARED, reduces
 from tests.cuda.test_kernels import CASES, compare
 from tests.cuda.test_random import DRAWS, drawn
+assert reduces(SHARED) and reduces(ALONE)
 for dtype in ("float32", "float16", "float64"):
     for i in range(len(CASES)):
         compare(i, dtype)
     for draw in DRAWS:
         drawn(draw, mx.gpu(0), dtype)
+    for compared in BESIDE.values():
+        compared(dtype)
 print("all")
 """
 ANYWHERE = """

@@ -42,8 +42,8 @@ def lstm():
     return Recurrent(), (12, 6, 3)
 
 
-def losses(make, contexts, hybridise, optimizer):
-    """The loss of each of six steps."""
+def prepared(make):
+    """A network on the CPU whose shapes are known, data and labels: the same each time."""
     mx.random.seed(0)
     np.random.seed(0)
     net, shape = make()
@@ -51,6 +51,12 @@ def losses(make, contexts, hybridise, optimizer):
     rs = np.random.RandomState(1)
     data, label = mx.nd.array(rs.randn(*shape)), mx.nd.array(rs.randint(0, 5, shape[:1]))
     net(data)
+    return net, data, label
+
+
+def losses(make, contexts, hybridise, optimizer):
+    """The loss of each of six steps."""
+    net, data, label = prepared(make)
     net.collect_params().reset_ctx(contexts)
     if hybridise:
         net.hybridize(static_alloc=hybridise == "static", static_shape=hybridise == "static")
@@ -61,8 +67,8 @@ def losses(make, contexts, hybridise, optimizer):
         with mx.autograd.record():
             each = [loss(net(x), y) for x, y in parts]
         mx.autograd.backward(each)
-        trainer.step(shape[0])
-        found.append(sum(float(part.sum().asscalar()) for part in each) / shape[0])
+        trainer.step(len(data))
+        found.append(sum(float(part.sum().asscalar()) for part in each) / len(data))
     return found
 
 
@@ -75,11 +81,12 @@ def test_losses_are_those_of_the_cpu(gpus, make, hybridise):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("hybridise", [False, True, "static"], ids=["eager", "hybridised", "static"])
 @pytest.mark.parametrize("optimizer", ["adam", "rmsprop"])
 @pytest.mark.parametrize("make", [mlp, lenet, lstm])
-def test_on_two_devices_too(gpus, make, optimizer):
-    there = losses(make, [*gpus], True, optimizer)
-    here = losses(make, [mx.cpu(0), mx.cpu(1)], True, optimizer)
+def test_on_two_devices_too(gpus, make, optimizer, hybridise):
+    there = losses(make, [*gpus], hybridise, optimizer)
+    here = losses(make, [mx.cpu(0), mx.cpu(1)], hybridise, optimizer)
     np.testing.assert_allclose(there, here, rtol=1e-4)
     assert there[-1] < there[0]
 

@@ -1271,7 +1271,6 @@ def test_what_a_file_system_tells_of_a_file_as_attributes_is_not_its_own(old, mo
     assert old.stat().st_ino != inode
 
 
-@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files cannot be counted")
 @pytest.mark.filterwarnings("ignore:unclosed file")
 @pytest.mark.filterwarnings("ignore:unclosed scandir iterator")
 @pytest.mark.parametrize("pair", [False, True])

@@ -16,7 +16,7 @@ from mxcore.executor.passes.fuse import fuse
 from mxcore.executor.passes.mirror import mirror
 from mxcore.executor.passes.simplify import simplify
 from mxcore.executor.program import infer_all
-from mxcore.plugin import Bool, Enum, Float, MXNetError, op
+from mxcore.plugin import Bool, Enum, Float, Int, MXNetError, op
 
 TOYS = Path(__file__).parent.parent / "toy_plugins" / "toy_facets" / "toy_facets.py"
 F32 = np.dtype("float32")
@@ -318,3 +318,28 @@ def test_what_vanishes_still_gives_an_array_of_its_own(make):
     y = net(x)
     y[:] = 9
     assert x.asnumpy()[0] == 1
+
+
+@pytest.mark.parametrize(
+    "facets, ask, problem",
+    [
+        ({"flops": lambda p, ins, outs: "x"}, "flops", "it must give a number, 0 or more, got 'x'"),
+        ({"flops": lambda p, ins, outs: None}, "flops", "it must give a number, 0 or more, got None"),
+        ({"flops": lambda p, ins, outs: float("nan")}, "flops", "it must give a number, 0 or more, got nan"),
+        ({"flops": lambda p, ins, outs: 10**400}, "flops", "it must give a number, 0 or more, got 1000"),
+        ({"flops": lambda p, ins, outs: exit(3)}, "flops", "it ended with SystemExit: 3"),
+        ({"mxnet_outputs": lambda p: p.n or "x"}, "mxnet_outputs", "it must give a number above 0, got 'x'"),
+        ({"written_as": lambda p: ["x"]}, "written_as", "it must give a list of (name, dict of parameters), or None"),
+        ({"written_as": lambda p: "exp"}, "written_as", "it must give a list of (name, dict of parameters), or None"),
+    ],
+)
+def test_what_a_facet_answers_is_looked_at(facets, ask, problem):
+    @op("_answers", params={"n": Int(1)}, grad=None, **facets)
+    def answers(k, p, x):
+        """Itself."""
+        return x
+
+    given = [answers.parse({"n": 0}), *[[(2,)], [(2,)]][: 2 if ask == "flops" else 0]]
+    with pytest.raises(MXNetError) as told:
+        answers.facet(ask, *given)
+    assert str(told.value).startswith(f"operator _answers: {ask} failed: ") and problem in str(told.value)

@@ -1,6 +1,5 @@
 """The loader: batches, workers, and everything that can go wrong with them."""
 
-import contextlib
 import copy
 import gc
 import json
@@ -25,6 +24,7 @@ import mxcore as mx
 from mxcore._interrupts import Uninterrupted
 from mxcore.gluon.data import ArrayDataset, BatchSampler, DataLoader, Dataset, SequentialSampler, SimpleDataset
 from mxcore.gluon.data.workers import transport
+from tests.descriptors import not_there, open_descriptors
 
 X = np.random.RandomState(0).rand(20, 3, 5).astype("float32")
 Y = np.arange(20)
@@ -36,29 +36,19 @@ def workers():
     return [p for p in multiprocessing.active_children() if p.name.startswith("DataLoader")]
 
 
-def open_files():
-    """What each open descriptor is of, by its number."""
-    found = {}
-    for fd in os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else ():
-        with contextlib.suppress(OSError):  # that of this list itself is closed by now
-            found[int(fd)] = os.readlink(f"/proc/self/fd/{fd}")
-    return found
-
-
 @pytest.fixture(autouse=True)
 def nothing_stays_behind(monkeypatch, tmp_path_factory):
     folder = tmp_path_factory.mktemp("temporary")
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     gc.collect()
-    before = open_files()
+    before = open_descriptors()
     yield
     gc.collect()
     assert workers() == []
     end = time.monotonic() + 5
-    while len(open_files()) > len(before) and time.monotonic() < end:  # others have one open for a moment
+    while len(open_descriptors()) > len(before) and time.monotonic() < end:  # others have one open for a moment
         time.sleep(0.01)
-    after = open_files()
-    assert len(after) <= len(before), (before, after)
+    assert len(open_descriptors()) <= len(before), not_there(before)
     assert list(folder.iterdir()) == []
 
 
@@ -1036,15 +1026,14 @@ def test_ctrl_c_anywhere_leaves_no_files_or_processes_behind(interrupted, first,
     lines = interrupted(0, files, work)
     assert lines > 100
     gc.collect()
-    before = open_files()
+    before = open_descriptors()
     for n in range(first, lines, 29):
         interrupted(n, files, work)
         gc.collect()
         end = time.monotonic() + 20  # also for what other threads have open for a moment
-        while (len(open_files()), workers()) != (len(before), []) and time.monotonic() < end:
+        while (len(open_descriptors()), workers()) != (len(before), []) and time.monotonic() < end:
             time.sleep(0.001)
-        after = open_files()
-        assert (len(after), workers()) == (len(before), []), (n, before, after)
+        assert (len(open_descriptors()), workers()) == (len(before), []), (n, not_there(before))
 
 
 def test_ctrl_c_waits_for_the_end_of_a_region(ctrl_c):

@@ -482,3 +482,107 @@ def test_a_pickled_trainer_brings_no_gradients():
     backward(net)
     trainer.step(1)
     assert trainer._known is not None and pickle.loads(pickle.dumps(trainer))._known is None
+
+
+def test_a_store_that_keeps_its_optimizer_to_itself_loads_states(tmp_path):
+    """Of what `KVStoreBase` asks for."""
+
+    class Own(mx.kv.KVStoreBase):
+        rank, num_workers, type = 0, 1, "own"
+
+        def __init__(self):
+            self.values = {}
+
+        def broadcast(self, key, value, out, priority=0):
+            self.values[key] = value.copy()
+            for a in out if isinstance(out, list) else [out]:
+                a[:] = value
+
+        def set_optimizer(self, optimizer):
+            self.update = mx.optimizer.get_updater(optimizer)
+
+        def pushpull(self, key, value, out=None, priority=0):
+            self.update(key, mx.nd.add_n(*[g.as_in_context(mx.cpu(0)) for g in value]), self.values[key])
+            for a in out:
+                a[:] = self.values[key].as_in_context(a.context)
+
+        def save_optimizer_states(self, fname, dump_optimizer=False):
+            with open(fname, "wb") as file:
+                file.write(self.update.get_states(dump_optimizer))
+
+        def load_optimizer_states(self, fname):
+            with open(fname, "rb") as file:
+                self.update.set_states(file.read())
+
+        @staticmethod
+        def is_capable(capability):
+            return True
+
+    contexts = [mx.cpu(0), mx.cpu(1)]
+    net = mx.gluon.nn.Dense(2, in_units=3)
+    net.initialize(ctx=contexts)
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"momentum": 0.9}, kvstore=Own())
+
+    def step():
+        with mx.autograd.record():
+            losses = [net(mx.nd.ones((2, 3), ctx=c)).sum() for c in contexts]
+        mx.autograd.backward(losses)
+        trainer.step(4)
+        return net.weight.data(contexts[0]).asnumpy()
+
+    step()
+    trainer.save_states(str(tmp_path / "t.states"))
+    before = net.weight.data(contexts[0]).asnumpy()
+    want = step() - before
+    net.weight.set_data(mx.nd.array(before))
+    trainer.load_states(str(tmp_path / "t.states"))
+    [held] = [v for v in trainer._kvstore.values.values() if v.shape == before.shape]
+    held[:] = mx.nd.array(before)
+    np.testing.assert_allclose(step() - before, want, rtol=1e-5)
+
+
+class Late(TimeoutError):
+    pass
+
+
+@pytest.mark.parametrize("files", ["gluon/trainer.py", "kvstore/kvstore.py"])
+@pytest.mark.parametrize("update_on_kvstore", [True, False])
+def test_a_deadline_amid_the_first_step_is_not_the_last(handled_anywhere, files, update_on_kvstore):
+    contexts = [mx.cpu(0), mx.cpu(1)]
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Dense(3, in_units=2), mx.gluon.nn.Dense(2, in_units=3))
+    net.initialize(ctx=contexts)
+    parameters = list(net.collect_params().values())
+
+    def back():
+        with mx.autograd.record():
+            losses = [net(mx.nd.ones((2, 2), ctx=ctx)).sum() for ctx in contexts]
+        mx.autograd.backward(losses)
+
+    def made():
+        return mx.gluon.Trainer(parameters, "sgd", {"learning_rate": 0.5}, update_on_kvstore=update_on_kvstore)
+
+    def work():
+        trainer = None
+        try:
+            trainer = made()
+            for p in parameters:
+                p.set_data(mx.nd.ones(p.shape))
+            back()
+            trainer.step(2)
+        except Late:
+            trainer = trainer or made()
+            for p in parameters:
+                p.set_data(mx.nd.ones(p.shape))
+            back()
+            trainer.step(2)
+        # Each context has the same sum of gradients, over the batch of 2.
+        values = [[p.data(ctx).asnumpy() for ctx in contexts] for p in parameters]
+        assert all((one == other).all() for one, other in values)
+        np.testing.assert_allclose(values[-1][0], 1 - 0.5 * 2 * 2 / 2)
+
+    def late():
+        raise Late
+
+    work()
+    assert handled_anywhere((files,), work, late) > 30

@@ -231,6 +231,14 @@ def test_objects_are_padded_with_rows_of_minus_one(folder):
     assert [b.pad for b in it] == [0]
 
 
+def test_images_without_an_object_of_a_class_are_left_out(folder):
+    """As in MXNet; beside others such rows stay."""
+    none, one = [-1, 0.1, 0.1, 0.5, 0.5], [1, 0.2, 0.2, 0.6, 0.6]
+    labels = [[2, 5, *none, *none], [2, 5, *one], [2, 5, *none, *one]]
+    it = mx.image.ImageDetIter(1, SHAPE, path_root=str(folder), imglist=[[x, "0.png"] for x in labels])
+    assert [b.label[0].asnumpy()[0, :, 0].tolist() for b in it] == [[1, -1], [-1, 1]]
+
+
 def test_labels_that_padding_would_fill_memory_with_are_refused(folder):
     """One has many objects, the other a long one: a batch would have the product of both."""
     n = 2000
@@ -358,6 +366,14 @@ def test_labels_beyond_the_dtype(tmp_path):
         mx.image.ImageIter(1, (3, 4, 4), path_imglist=str(tmp_path / "l.lst"), path_root=str(tmp_path))
     with pytest.raises(ValueError, match=r"ImageIter: entry 1 of imglist is .*overflow"):
         mx.image.ImageIter(1, (3, 4, 4), imglist=[[-1e300, "a.jpg"]], path_root=str(tmp_path))
+
+
+@pytest.mark.parametrize("label", ["inf", "nan", "1e30", "1e400", "3000000000"])
+def test_labels_beyond_whole_numbers(tmp_path, label):
+    (tmp_path / "l.lst").write_text(f"0\t1\ta.jpg\n1\t{label}\tb.jpg\n")
+    with pytest.raises(ValueError, match=r"ImageIter: .*l\.lst', line 2: ") as told:
+        mx.image.ImageIter(1, (3, 4, 4), path_imglist=str(tmp_path / "l.lst"), path_root=str(tmp_path), dtype="int32")
+    assert isinstance(told.value, mx.MXNetError)
 
 
 @pytest.mark.parametrize("kind", ["ImageIter", "ImageDetIter", "ImageDataLoader", "ImageBboxDataLoader"])

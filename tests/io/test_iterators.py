@@ -342,6 +342,41 @@ def test_a_cursor_goes_on_where_another_stood(length, size, round_batch, steps, 
     assert walk(first, 10) == walk(second, 10)
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"epoch": [0]},
+        {"position": [4]},
+        {"ended": [1]},
+        {"taken": [0, 2**61]},
+        {"taken": [0]},
+        {"taken": [[0], 0]},
+        {"taken": 0},
+        {"position": 11},
+        {"position": 2**61},
+        {"epoch": -1},
+        {"started": None},
+    ],
+    ids=str,
+)
+def test_a_place_that_is_none_is_refused(damage):
+    cursor = BatchCursor(10, 4)
+    cursor.next()
+    place = cursor.state_dict()
+    with pytest.raises(ValueError, match="no place of an iterator of these examples"):
+        cursor.load_state_dict({**place, **damage})
+    assert cursor.state_dict() == place
+    cursor.load_state_dict(json.loads(json.dumps(place)))
+    assert cursor.next() == ([(0, 4, 8)], 0)
+
+
+def test_absurd_batch_sizes():
+    with pytest.raises(ValueError, match=r"less than 2\*\*31, got 100000000000000"):
+        BatchCursor(5, 10**14)
+    with pytest.raises(ValueError, match=r"a batch of 2000000000 has each of the 5 example\(s\) 400000000 times"):
+        BatchCursor(5, 2 * 10**9).next()
+
+
 def test_without_rounding_every_epoch_is_whole():
     cursor = BatchCursor(5, 3, round_batch=False)
     assert [cursor.next() for _ in range(2)] == [([(0, 0, 3)], 0), ([(0, 3, 5), (0, 0, 1)], 1)]

@@ -5,6 +5,7 @@ import pytest
 
 import mxcore as mx
 from mxcore._core import tables
+from mxcore._core.kernels import Spec
 from mxcore.testing.ways import both_ways, kernels_reached, reference_bodies
 
 pytest_plugins = ["pytester"]
@@ -34,9 +35,8 @@ def wrong(monkeypatch):
         if what == "body":
             monkeypatch.setattr(op, "body", lambda k, p, data, length=None: data)
         else:
-            monkeypatch.setattr(
-                tables.kernels.of("cpu", op)[0], "fn", lambda k, p, outs, data, *_: np.copyto(outs[0], data)
-            )
+            kernel = tables.kernels.best(op, mx.cpu().device, op.parse({}), [Spec(BIG.shape, BIG.dtype)])
+            monkeypatch.setattr(kernel, "fn", lambda k, p, outs, data, *_: np.copyto(outs[0], data))
         tables.changed()
 
     yield spoil

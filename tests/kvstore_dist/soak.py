@@ -18,6 +18,8 @@ from tests.kvstore_dist.processes import ends, reaped, said, say, spawn, tell, w
 GROWTH = 12
 #: How many steps are between two short-lived stores.
 STORES = 200
+#: Where nobody says how long OpenMP's threads wait awake, two more come as soon as others want the cores, and go again.
+SETTLED = {"GOMP_SPINCOUNT": "5000"}
 
 
 class Usage(NamedTuple):
@@ -54,12 +56,11 @@ def soak(seconds: float, transport: str = "auto") -> list[str]:
     """
     before = shared()
     with reaped() as made:
-        host = spawn("serve.py", "1", "2")
+        host = spawn("serve.py", "1", "2", **SETTLED)
         made.append(host)
         addresses = said(host)
-        workers = [
-            worker(addresses, rank, 2, "soak.py", "--worker", MXCORE_KV_TRANSPORT=transport) for rank in range(2)
-        ]
+        more = {"MXCORE_KV_TRANSPORT": transport, **SETTLED}
+        workers = [worker(addresses, rank, 2, "soak.py", "--worker", **more) for rank in range(2)]
         made += workers
         names = {host.pid: "the server", **{w.pid: f"rank {r}" for r, w in enumerate(workers)}}
 

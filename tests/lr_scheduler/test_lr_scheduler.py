@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 import mxcore as mx
@@ -74,8 +75,27 @@ def test_a_jump_over_very_many_steps_is_no_walk(factor, caplog):
         and len(caplog.records) < 40
     )
     schedule.step = 0
-    with pytest.raises(MXNetError, match="step must be an integer of at least 1"):
+    with pytest.raises(MXNetError, match="step must be a number of at least 1"):
         schedule(2**63)
+
+
+@pytest.mark.parametrize("step", [1.5, 2.0, 2.5, np.float32(3.25)])
+def test_steps_need_not_be_whole(step):
+    """As in MXNet: epochs times pictures over batches."""
+    factor = FactorScheduler(step, 0.5, base_lr=1.0)
+    several = MultiFactorScheduler([step, 2 * step], 0.5, base_lr=1.0)
+    for n in range(1, 12):
+        passed = math.ceil(n / step) - 1
+        assert factor(n) == 0.5**passed and several(n) == 0.5 ** min(passed, 2)
+    assert FactorScheduler(step, base_lr=1.0)(2**62) == 1.0
+
+
+@pytest.mark.parametrize("step", [0.5, float("nan"), float("inf"), "2", True, None, -3])
+def test_what_is_no_number_of_updates_is_refused(step):
+    with pytest.raises(MXNetError, match="step must be a number of at least 1"):
+        FactorScheduler(step)
+    with pytest.raises(MXNetError, match=r"step\[1\] must be a number of at least 1"):
+        MultiFactorScheduler([1, step])
 
 
 def test_an_optimizer_sets_the_base_rate():

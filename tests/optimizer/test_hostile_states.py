@@ -172,3 +172,58 @@ def test_what_sound_files_hold_is_read_by_every_protocol():
         assert optimizer is None and list(found) == list(value)
         assert found[(0, "a")] == value[(0, "a")] and found[7] == value[7] and found["w"] == value["w"]
         assert found[np.int64(3)].tolist() == value[np.int64(3)].tolist()
+
+
+@pytest.mark.parametrize(
+    "name, attribute, value, problem",
+    [
+        ("adam", "beta1", 1.0, "ZeroDivisionError"),
+        ("adam", "beta2", 2.0, "math domain error"),
+        ("lbsgd", "batch_scale", 0, "ZeroDivisionError"),
+        ("sgd", "lr_scheduler.max_steps", 0, "ZeroDivisionError"),
+    ],
+)
+def test_numbers_that_no_weight_can_move_by(name, attribute, value, problem):
+    """The error says whose they are, and which."""
+    schedule = {"lr_scheduler": mx.lr_scheduler.CosineScheduler(5)} if "." in attribute else {}
+    updater = mx.optimizer.get_updater(mx.optimizer.create(name, **schedule))
+    weight = mx.nd.ones((3, 2))
+    updater(0, weight * 0.5, weight)
+    owner, _, attribute = attribute.rpartition(".")
+    setattr(getattr(updater.optimizer, owner) if owner else updater.optimizer, attribute, value)
+    other = mx.optimizer.get_updater(mx.optimizer.create("sgd"))
+    other.set_states(updater.get_states(dump_optimizer=True))
+    with pytest.raises(mx.MXNetError, match=f"optimizer {type(updater.optimizer).__name__} cannot move a weight") as e:
+        for _ in range(3):
+            other(0, weight * 0.5, weight)
+    assert problem in str(e.value) and f"{attribute}={value!r}" in str(e.value)
+
+
+def test_numbers_that_several_weights_cannot_move_by_any_more():
+    """What they did together is kept, and done at once from then on."""
+    updater = mx.optimizer.get_updater(mx.optimizer.create("adam"))
+    weights = [mx.nd.ones((3, 2)) for _ in range(3)]
+    for _ in range(3):
+        updater([0, 1, 2], [w * 0.5 for w in weights], weights)
+    assert updater._standing
+    updater.optimizer.beta1 = 1.0
+    with pytest.raises(mx.MXNetError, match="optimizer Adam cannot move a weight: ZeroDivisionError.*beta1=1.0"):
+        updater([0, 1, 2], [w * 0.5 for w in weights], weights)
+
+
+def test_errors_of_the_users_own_optimizers_are_theirs():
+    class Late(mx.lr_scheduler.LRScheduler):
+        def __call__(self, n):
+            raise ValueError("late")
+
+    class Mine(mx.optimizer.SGD):
+        def update_multi_precision(self, *args):
+            raise ZeroDivisionError("mine")
+
+    weight = mx.nd.ones((2,))
+    with pytest.raises(ZeroDivisionError, match="^mine$"):
+        mx.optimizer.get_updater(Mine())(0, weight, weight)
+    with pytest.raises(ValueError, match="^late$"):
+        mx.optimizer.get_updater(mx.optimizer.SGD(lr_scheduler=Late()))(0, weight, weight)
+    with pytest.raises(AttributeError, match="^'int' object"):
+        mx.optimizer.get_updater(mx.optimizer.SGD())(0, 3, weight)

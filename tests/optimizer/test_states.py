@@ -295,6 +295,71 @@ def test_own_optimizers_and_tuples_travel():
     assert weight.asnumpy().tolist() == [-2, -2]
 
 
+class HeavyBall(mx.optimizer.Optimizer):
+    """Its velocity begins at 0, and is an array from the first update on."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.velocity, self.step, self.seen = 0.0, 0.01, None
+
+    def create_state(self, index, weight):
+        return None
+
+    def update(self, index, weight, grad, state):
+        self._update_count(index)
+        self.velocity = 0.9 * self.velocity + grad
+        self.step, self.seen = self.step / 2, grad.sum()
+        weight -= self._get_lr(index) * self.velocity
+
+
+class Annealed(mx.optimizer.SGD):
+    """A needed argument that is a word, and a generator, which it does not keep."""
+
+    def __init__(self, mode, **kwargs):
+        super().__init__(**kwargs)
+        self.mode, self.draw, self.beta1 = mode, np.random.RandomState(0), None
+
+    def __getstate__(self):
+        return {name: value for name, value in super().__getstate__().items() if name != "draw"}
+
+
+class Halving(mx.lr_scheduler.LRScheduler):
+    """Does not call the base's `__init__`, as MXNet does not ask for it."""
+
+    def __init__(self, at):
+        self.at, self.count, self.step = at, 0.5, "half"
+
+    def __call__(self, num_update):
+        return 0.5**num_update
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_own_optimizers_keep_whatever_they_like(size):
+    rule = mx.optimizer.get_updater(HeavyBall(lr_scheduler=Halving(["a"])))
+    weight, grad = mx.nd.ones(size), mx.nd.ones(size) * 2
+    for _ in range(2):
+        rule(0, grad, weight)
+    other = mx.optimizer.get_updater(HeavyBall())
+    other.set_states(rule.get_states(True))
+    found, schedule = other.optimizer, rule.optimizer.lr_scheduler
+    assert found.velocity.asnumpy().tolist() == rule.optimizer.velocity.asnumpy().tolist()
+    assert found.velocity.shape == (size,) and found.seen.asnumpy().tolist() == [2 * size]
+    assert found.step == 0.0025 and found.num_update == 2 and vars(found.lr_scheduler) == vars(schedule)
+    again = weight.copy()
+    rule(0, grad, weight)
+    other(0, grad, again)
+    assert weight.asnumpy().tolist() == again.asnumpy().tolist()
+
+
+def test_own_optimizers_may_ask_for_words_and_leave_attributes_out():
+    rule = mx.optimizer.get_updater(Annealed("cosine", momentum=0.5))
+    rule(0, mx.nd.ones(2), mx.nd.ones(2))
+    other = mx.optimizer.get_updater(Annealed("linear"))
+    other.set_states(rule.get_states(True))
+    assert other.optimizer.mode == "cosine" and not hasattr(other.optimizer, "draw")
+    other(0, mx.nd.ones(2), mx.nd.ones(2))
+
+
 def test_states_of_old_versions_have_other_names_and_fewer_attributes():
     """Before 1.4 the classes lay in ``mxnet.ndarray`` and ``mxnet.optimizer``; what came later gets its default."""
     data = GOLDEN["adam/2/1"].tobytes()

@@ -1,5 +1,6 @@
 """Attributes of symbols and of variables, and scopes of them."""
 
+import numpy as np
 import pytest
 
 import mxcore as mx
@@ -157,3 +158,25 @@ def test_the_text_of_an_initializer_is_none_that_a_module_can_read():
 def test_wrong_attributes_are_explained(fc, call, text):
     with pytest.raises(MXNetError, match=text):
         call(fc)
+
+
+class OfATable(mx.init.Initializer):
+    def __init__(self, table):
+        super().__init__(table=table)
+
+
+@pytest.mark.parametrize(
+    "init, says",
+    [
+        (mx.init.One, "must be an initializer such as .* got <class"),
+        (mx.init.Load({"w": mx.nd.ones(1)}), "not one of several arrays"),
+        (mx.init.Mixed([".*"], [mx.init.One()]), "not one of several arrays"),
+        (3, "got 3"),
+        (lambda *args: None, "got <function"),
+        (OfATable(np.ones(2)), "a OfATable, has an argument that is no text: .*ndarray is not JSON"),
+    ],
+)
+def test_what_is_no_initializer_of_a_variable_is_told_with_its_name(init, says):
+    with pytest.raises(mx.base.MXNetError, match=f"Variable: init of 'weights',? .*{says}") as told:
+        S.Variable("weights", init=init)
+    assert isinstance(told.value, TypeError)

@@ -17,6 +17,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 import mxcore as mx
@@ -33,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # for the cases of
 #: Operators that show most, for rehearsals.
 FEW = "broadcast_add sum FullyConnected softmax Convolution Embedding sgd_mom_update take".split()
 #: Operators for the sanitizer, a kernel or two each, what is checked of them, and how many seconds that may take.
-FIRST, WATCHED = ("value", "grad_req"), 100
+FIRST, WATCHED = ("value", "grad_req"), 45
 CHECKED = "Convolution Pooling BatchNorm LayerNorm softmax Embedding sgd_mom_update _random_normal sum RNN".split()
 #: Folders of tests that run with a GPU in the place of the CPU.
 FOLDERS = "contrib executor gluon initializer kvstore metric module monitor ndarray optimizer ops rnn symbol".split()
@@ -142,7 +143,7 @@ def random(report: Report) -> None:
         for dtype in DTYPES:
             pairs = zip(drawn(draw, gpu(), dtype), drawn(draw, mx.cpu(), dtype), strict=True)
             far = max(float(np.max(np.abs(a.astype("f8") - b.astype("f8")), initial=0)) for a, b in pairs)
-            bound = draw[3] * float(np.finfo(dtype).eps) * 2
+            bound = draw[3] * float(ml_dtypes.finfo(dtype).eps) * 2
             if far > bound:
                 report.check(f"{draw[0]} {draw[2]} {dtype}", False, f"differs by {far:.3g}, wanted {bound:.3g}")
     report.check(f"{len(DRAWS) * len(DTYPES)} draws were compared", True)
@@ -193,16 +194,22 @@ def stores(report: Report) -> None:
 
 
 def graphs(report: Report) -> None:
-    """Twenty steps replayed, and launched one by one."""
+    """Twenty steps replayed, and launched one by one; random numbers of replays beside the CPU's."""
+    from tests.cuda.test_graphs import replaying
+    from tests.cuda.test_recorded_draws import BLOCKS, dropping, steps
     from tests.cuda.test_training import lenet, lstm, mlp
 
-    for make in (mlp, lenet, lstm):
+    for make in (mlp, lenet, lstm, dropping):
         found = []
-        for enabled in "10":
-            with _set("MXNET_ENABLE_CUDA_GRAPHS", enabled):
+        for on in (True, False):
+            with replaying(gpu().device, on):
                 found.append(_weights(make))
         same = all(np.array_equal(a, b) for a, b in zip(*found, strict=True))
         report.check(make.__name__, same, "" if same else "weights differ after 20 steps")
+    for name, (fn, bound) in BLOCKS.items():
+        pairs = zip(steps(fn, gpu()), steps(fn, mx.cpu()), strict=True)
+        far = max(float(np.max(np.abs(a - b) / (1 + np.abs(b)))) for a, b in pairs)
+        report.check(f"draws: {name}", far <= bound, f"differs by {far:.3g}, wanted {bound:.3g}")
 
 
 def _weights(make: Any) -> list[Any]:

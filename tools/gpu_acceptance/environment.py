@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
-import subprocess
-from pathlib import Path
 
 from . import Report
 from .plugin import gpu, torch
@@ -19,10 +17,6 @@ PACKAGES = ("numpy", "numba", "cupy-cuda13x", "cupy-cuda12x", "cupy", "torch", "
 def all_of_it(report: Report) -> None:
     """Tell names and versions."""
     report.tell("machine", figure=f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
-    commit = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
-    )
-    report.tell("commit", figure=commit.stdout.strip() or "not a checkout")
     for name in PACKAGES:
         try:
             report.tell(name, figure=importlib.metadata.version(name))

@@ -247,8 +247,8 @@ class BoundCall:
         self.work = 0.0 if None in [s.shape for s in (*ins, *specs)] else infer.op_cost(op, p, ins, specs)
 
     # -- check -------------------------------------------------------------------------------------------------
-    def check(self, outs: Sequence[Any], ctx: Context) -> None:
-        """Refuse arrays given as `out` that do not fit, or must not be written."""
+    def check(self, outs: Sequence[Any], ctx: Context, read: Sequence[Any] = ()) -> None:
+        """Refuse arrays given as `out` that do not fit, or must not be written, such as what a gradient will `read`."""
         name = self.op.name
         if not self.visible <= len(outs) <= self.n_out:
             raise error(ValueError, f"operator {name}: {len(outs)} arrays given as out, it has {self.visible} outputs")
@@ -266,7 +266,7 @@ class BoundCall:
                     TypeError,
                     f"operator {name}: out is {o._data.dtype}, the result {spec.dtype}; give an out of that dtype",
                 )
-            guard_write(o, f"operator {name} with out=")
+            guard_write(o, f"operator {name} with out=", read)
 
     def usable(self, device: Any, sig: Any, outs: Sequence[Any], datas: Sequence[Any], mixed: bool) -> list[Any]:
         """The given outputs that a kernel may write directly: of the right kind, and not read by it unless declared.

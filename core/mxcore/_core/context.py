@@ -77,7 +77,7 @@ class Context(metaclass=_Outermost):
     #: Training mode -> what bodies may know of a call here.
     op_contexts: dict[bool, OpContext]
 
-    def __new__(cls, device_type: Any, device_id: int = 0) -> Context:
+    def __new__(cls, device_type: Any = None, device_id: int = 0) -> Context:
         if isinstance(device_type, Context):
             return device_type
         if isinstance(device_type, int):
@@ -92,7 +92,10 @@ class Context(metaclass=_Outermost):
             if isinstance(device_type, str) and device_type[-1:] == ")":
                 return Context(*device_type[:-1].split("(", 1))  # type: ignore[arg-type]  # a number as text
             if not isinstance(device_type, str) or not device_type:
-                raise error(TypeError, f"Context: device_type must be a device name such as 'cpu', got {device_type!r}")
+                hint = " (as from MXNet's pickles: save .params there)" if device_type is None else ""
+                raise error(
+                    TypeError, f"Context: device_type must be a device name such as 'cpu', got {device_type!r}{hint}"
+                )
             try:
                 index = int(device_id)
             except (TypeError, ValueError, OverflowError):

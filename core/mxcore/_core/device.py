@@ -91,6 +91,11 @@ class Device:
     array_type : type or None
         The class of its arrays, if their `base` is None exactly where nobody else has their memory, as NumPy's is (the
         default): results of this class need no further look. None if there is no such class; it may be a lazy property.
+
+    Notes
+    -----
+    A device of the host may have `threads`, with ``count()`` and ``patient()``, and `blas_core`, for kernels of other
+    plugins that bring threads or leave products to its BLAS (docs/plugins.md); they do without.
     """
 
     type: str = ""
@@ -240,8 +245,12 @@ class Device:
 
         Returns ``(captured, n)``: of the first `n` calls, all unless ``calls[n]`` does what cannot be recorded.
         ``captured.launches`` is their number of launches; ``captured.replay(takes, gives)`` gives a function
-        ``f(sources, targets)`` that in one launch copies `sources` into the arrays `takes`, does what was recorded, on
-        the memory it was recorded with, and copies the arrays `gives` to `targets`; all of them dense and alike.
+        ``f(sources, targets, keys)`` that in one launch copies `sources` into the arrays `takes`, does what was
+        recorded, on the memory it was recorded with, and copies the arrays `gives` to `targets`; all of them dense and
+        alike.
+
+        Calls may draw random numbers of a :class:`mxcore.plugin.LaterKey`: :meth:`rng` gives those of ``keys[number]``
+        of the replay that draws them, however soon another follows it; or it fails, and the call cannot be recorded.
         """
         raise error(NotImplementedError, f"device {self.type!r} says captures, so it must define capture()")
 

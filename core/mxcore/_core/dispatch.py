@@ -219,7 +219,7 @@ def _targets(
     """The arrays given as `out`, checked; the storages that the call writes; whether different arrays may overlap."""
     outs = None if out is None else list(out) if isinstance(out, (list, tuple)) else [out]
     if outs is not None:
-        bound.check(outs, ctx)
+        bound.check(outs, ctx, tape.read_later(bound.op, p, inputs) if state.record is True else ())
     sig = p._sig
     for i in sig.mutates:
         check_writable(inputs[i], f"operator {bound.op.name} updates its input '{sig.inputs[i]}'")

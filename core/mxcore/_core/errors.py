@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
-from .._interrupts import let_through
+from .._interrupts import let_through, passing, suppress
 
 __all__ = [
     "MXNetError",
@@ -66,6 +66,8 @@ def _class_for(kind: type[Exception]) -> type[MXNetError]:
 def error(kind: type[Exception], text: str) -> MXNetError:
     """Make an error that is an `MXNetError` and a `kind` at once.
 
+    In the place of what Ctrl-C or a signal's handler (a deadline) raised there is none: that goes on.
+
     Parameters
     ----------
     kind : type
@@ -78,6 +80,7 @@ def error(kind: type[Exception], text: str) -> MXNetError:
     >>> isinstance(e, MXNetError) and isinstance(e, ValueError)
     True
     """
+    passing()
     return _class_for(kind)(text)
 
 
@@ -134,10 +137,9 @@ def said(exc: BaseException) -> str:
     One by Ctrl-C or a signal's handler goes on as it is: it tells nothing of what it came in the midst of.
     """
     let_through(exc)
-    try:
+    with suppress(Exception):
         return str(exc)
-    except Exception:
-        return "its message cannot be shown"
+    return "its message cannot be shown"
 
 
 def asked(p: Any) -> str:
@@ -159,8 +161,7 @@ def explain(cls: type[BaseException], by: Callable[[Any], BaseException]) -> Non
 
 def explained(exc: BaseException) -> BaseException:
     """What users get in the place of an exception: itself, unless a device explains it."""
-    by = _EXPLANATIONS.get(type(exc))
-    return exc if by is None else by(exc)
+    return by(exc) if (by := _EXPLANATIONS.get(type(exc))) else exc
 
 
 def in_rule(exc: MXNetError, op: str) -> MXNetError:
@@ -178,8 +179,11 @@ def raise_in_op(
     kinds = (ValueError, TypeError, IndexError, KeyError, MemoryError, ZeroDivisionError, NotImplementedError)
     kind = next((c for c in kinds if isinstance(exc, c)), RuntimeError)
     at = ", ".join(filter(None, (where, "" if owner == REFERENCE else f"kernel of {owner}")))
-    given = f"{describe(p._sig.inputs, values)}{asked(p)}"
-    new = error(kind, f"operator {op}{at and f' [{at}]'} with {given}: {said(exc) or type(exc).__name__}")
+    new = error(
+        kind,
+        f"operator {op}{at and f' [{at}]'} with {describe(p._sig.inputs, values)}{asked(p)}: "
+        f"{said(exc) or type(exc).__name__}",
+    )
     new._in_op = True  # type: ignore[attr-defined]
     # An error of ours says all there is; of anything else the traceback helps.
     raise new from (exc.__cause__ if isinstance(exc, MXNetError) else exc)

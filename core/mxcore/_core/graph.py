@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from .checks import checked
@@ -72,28 +72,21 @@ def variable(name: str, **attrs: str) -> Node:
 def topo(entries: Iterable[tuple[Node, int]]) -> list[Node]:
     """Nodes below the entries, inputs first, in MXNet's order (depth first, inputs from left to right)."""
     order: list[Node] = []
-    seen: set[int] = set()
+    met, listed = set[Node](), set[Node]()
     for head, _ in entries:
-        if id(head) in seen:
-            continue
-        stack: list[tuple[Node, Iterator[Any]]] = [(head, iter(_before(head)))]
-        seen.add(id(head))
+        stack = [head]
         while stack:
-            node, rest = stack[-1]
-            for child in rest:
-                if id(child) not in seen:
-                    seen.add(id(child))
-                    stack.append((child, iter(_before(child))))
-                    break
-            else:
+            node = stack[-1]
+            if node not in met:
+                met.add(node)
+                stack += () if node.forward is None else (node.forward,)
+                stack += [m for m, _ in node.inputs[::-1] if m not in met]
+                continue
+            stack.pop()  # all below it is listed; it may have been put there several times
+            if node not in listed:
+                listed.add(node)
                 order.append(node)
-                stack.pop()
     return order
-
-
-def _before(node: Node) -> list[Node]:
-    before = [e[0] for e in node.inputs]
-    return before + [node.forward] if node.forward is not None else before
 
 
 class Graph:

@@ -95,12 +95,12 @@ def _apply(
             [_agreed(merge, *both) for both in zip(ins, new_ins, p._sig.inputs)],
             [checked(_agreed(merge, *both)) for both in zip(outs, new_outs, p._sig.outputs)],
         )
-    except (ValueError, TypeError, IndexError, ArithmeticError) as e:
-        raise contradiction(op, p, ins, outs, e, node) from None
-    except MXNetError:
-        raise
-    except Exception as e:  # no rule of mxcore's: its author wants the traceback
-        raise contradiction(op, p, ins, outs, e, node) from e
+    except Exception as e:
+        plain = isinstance(e, (ValueError, TypeError, IndexError, ArithmeticError))
+        if isinstance(e, MXNetError) and not plain:
+            raise
+        # Of others, which are no rules of mxcore's, their author wants the traceback.
+        raise contradiction(op, p, ins, outs, e, node) from (None if plain else e)
 
 
 def _lists(rule: str, found: Any, pair: bool) -> list[list[Any]]:

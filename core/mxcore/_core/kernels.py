@@ -11,10 +11,10 @@ import numpy as np
 from .checks import checked
 from .context import Context
 from .errors import error, in_a_line
+from .params import Params, as_dtype
 
 if TYPE_CHECKING:
     from .op import Op
-    from .params import Params
 
 __all__ = ["Kernel", "KernelSet", "Spec", "ranks"]
 
@@ -138,7 +138,8 @@ class KernelSet:
         ----------
         op : str or Op
         dtypes : str, optional
-            Blank-separated NumPy type codes that every input must have, e.g. ``'f4 f8'``; all if omitted.
+            Blank-separated NumPy type codes or names, one of which every input must have, e.g. ``'f4 f8'`` or
+            ``'float32 bfloat16'``; all if omitted.
         when : callable, optional
             ``(p, *specs) -> bool`` over shapes and dtypes of the inputs.
         priority : int
@@ -158,7 +159,7 @@ class KernelSet:
         name = op if isinstance(op, str) else op.name
         if not ranks(priority):
             raise error(TypeError, f"kernel of operator {name}: priority must be a number, got {priority!r}")
-        wanted = None if dtypes is None else frozenset(np.dtype(t) for t in dtypes.split())
+        wanted = None if dtypes is None else frozenset(map(as_dtype, dtypes.split()))
 
         def deco(fn: Callable[..., Any]) -> Callable[..., Any]:
             self.entries.append(checked("kernel", Kernel(name, fn, wanted, when, priority, out, sparse, short)))

@@ -8,7 +8,7 @@ from types import CodeType
 from typing import Any, cast
 
 from .checks import checked
-from .errors import error, in_a_line, said, suggest
+from .errors import caught, error, in_a_line, said, suggest
 from .gradplan import GradPlan
 from .params import Int, Param, Params, Parser
 from .roles import ROLES
@@ -327,8 +327,8 @@ class Op:
         value = self.facets.get(name, default)
         try:
             return value(*given) if callable(value) else value
-        except Exception as e:
-            raise error(RuntimeError, f"operator {self.name}: {name} failed: {in_a_line(e)}") from e
+        except BaseException as e:
+            raise error(RuntimeError, f"operator {self.name}: {name} failed: {in_a_line(caught(e))}") from e
 
     @cached_property
     def samples(self) -> list[Any]:

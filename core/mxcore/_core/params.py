@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._values import plain, text, told
-from .errors import error, suggest
+from .errors import error, in_a_line, said, suggest
 
 if TYPE_CHECKING:
     from .op import Signature
@@ -287,8 +287,7 @@ class Parser:
     def _read(self, name: str, value: Any) -> Any:
         try:
             return self.specs[name].parse(value)
-        except (TypeError, ValueError) as e:
-            said = str(e) if len(str(e)) < 1000 else f"{str(e)[:500]} …"
-            raise error(
-                TypeError if isinstance(e, TypeError) else ValueError, f"operator {self.op}: parameter '{name}' {said}"
-            ) from None
+        except Exception as e:  # what a plugin's parameter raises else says its class
+            words = (said if isinstance(e, (TypeError, ValueError)) else in_a_line)(e)[:1000]
+            kind = TypeError if isinstance(e, TypeError) else ValueError
+            raise error(kind, f"operator {self.op}: parameter '{name}' {words}") from None

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-from .._locks import writing
+from numpy import ndarray
+
+from .._locks import lock_of, writing
 from .array import Array, Like, Storage, ruled
 from .call import OpContext
 from .errors import MXNetError, MXNetWarning, error, in_rule, raise_in_op
@@ -77,23 +79,24 @@ def backward(
             )
     grads = [*map(_ones, heads)] if head_grads is None else _head_grads(heads, head_grads)
     goal = None if variables is None else _Goal(entries, variables)
-    mode = state.__dict__
+    mode, retain, direct = state.__dict__, retain_graph or create_graph, head_grads is None and variables is None
     was = mode["record"], mode["train"], mode["in_backward"]
     mode["record"], mode["train"], mode["in_backward"] = create_graph, train_mode, True
     try:
-        leaves, own, dropped = _run(
-            *(entries, grads, goal, create_graph, retain_graph or create_graph),
-            direct=head_grads is None and goal is None and not create_graph,
-        )
+        leaves, own, dropped = _run(entries, grads, goal, create_graph, retain, direct and not create_graph)
         if goal is not None:
             return goal.gradients(leaves, own)
         mode["record"] = False
         for leaf, g in (leaves if head_grads is None or len(leaves) == 1 else _sheltered(leaves, grads)).items():
             if g is leaf.grad and leaf.req != "add":  # it was written there
                 leaf.fresh = True
-            else:  # other threads may write there, too, whatever variable it is the gradient of
+            elif leaf.grad is None or leaf.grad._st.parts is not None:  # other threads may write there, too
                 writing(leaf.grad, _write, leaf, g, leaf in own and leaf.req != "add")
-        _write_zeros(dropped, leaves)
+            else:  # the same, without a call more, which shows in small steps
+                with lock_of(leaf.grad._st):
+                    _write(leaf, g, leaf in own and leaf.req != "add")
+        if dropped:
+            _write_zeros(dropped, leaves)
         return None
     finally:
         mode["record"], mode["train"], mode["in_backward"] = was
@@ -424,7 +427,8 @@ def _write(leaf: Leaf, g: Any, own: bool = False) -> None:
         g = eager.roles["sum of gradients"](grad, g)
     elif a.write is None and b.write is None and not b.reads and g.stype == grad.stype == "default":
         device = b.ctx._device or b.ctx.device
-        check_writable(grad, "a variable's gradient")
+        if y.__class__ is not ndarray or not y.flags.writeable:
+            check_writable(grad, "a variable's gradient")
         b.version += 1  # first: an interrupt may come behind the write
         if own and leaf.large and not b.views and device.owns(x) and device.owns(y):
             grad._data = x

@@ -19,7 +19,7 @@ from .params import Params
 from .state import state
 from .transfer import check_writable
 
-__all__ = ["Freed", "Leaf", "TapeNode", "mark", "record", "serials"]
+__all__ = ["Freed", "Leaf", "TapeNode", "mark", "read_later", "record", "serials"]
 
 #: The order of what happens to tapes, across threads.
 serials = itertools.count()
@@ -97,8 +97,7 @@ class Freed(TapeNode):
 
     @property
     def op(self) -> Op:
-        plan: GradPlan = TapeNode.__dict__["plan"].__get__(self)
-        return plan.op
+        return TapeNode.__dict__["plan"].__get__(self).op  # type: ignore[no-any-return]
 
 
 def record(
@@ -126,8 +125,7 @@ def record(
     node.inputs = entries
     node.plan = plan
     node.saved = _NOTHING if plan.keep is None else plan.keep(inputs, outputs, p)
-    node.serial = next(serials)
-    node.call = call
+    node.serial, node.call = next(serials), call
     if len(outputs) == 1:
         node.specs = None
         outputs[0]._entry = (node, 0)
@@ -136,6 +134,12 @@ def record(
         for i, y in enumerate(outputs):
             if y is not None:
                 y._entry = (node, i)
+
+
+def read_later(op: Op, p: Params, inputs: Sequence[Any]) -> list[Any]:
+    """Those inputs of a call that its gradient will read, if it is recorded."""
+    flows = any(e is not None and e[0].flows and e[0].live for e in map(_entry, inputs))
+    return [x for x, i in zip(inputs, p._sig.slots) if flows and i in plan_of(op).keeps_inputs]
 
 
 def mark(x: Array, grad: Array | None, req: str) -> None:

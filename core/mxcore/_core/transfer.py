@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from numpy import ndarray
@@ -60,22 +60,25 @@ def overlaps(device: Any, a: Any, others: Iterable[Any]) -> bool:
 
 def meets(x: Array, others: Iterable[Array]) -> bool:
     """Whether an array may share memory with others, of whatever devices."""
-    device = x._st.ctx.device
-    return overlaps(device, x._data, [y._data for y in others if y._st.ctx.device is device])
+    return any(overlaps(x._st.ctx.device, x._data, [y._data]) for y in others if y._st.ctx.device is x._st.ctx.device)
 
 
-def guard_write(x: Array, what: str) -> None:
+def guard_write(x: Array, what: str, read: Sequence[Array] = ()) -> None:
     """Refuse to write to read-only memory and, while recording, to an array of the graph, as MXNet does.
 
-    What stands in the place of the tape notes a graph, which cannot hold any write.
+    So it does where gradients will `read` what was there. What stands in the place of the tape notes a graph, which
+    cannot hold any write.
     """
     check_writable(x, what)
-    if state.record and (state.record is not True or x._entry is not None and x._entry[0].flows):
+    if state.record and (
+        state.record is not True or x._entry is not None and x._entry[0].flows or read and meets(x, read)
+    ):
         raise error(
             RuntimeError,
             f"{what}: inplace operations (+=, -=, x[:]=, out=) are not supported "
             + (
-                "on an array of the graph while recording; use a new array, or leave autograd.record()"
+                "on an array of the graph, or one that a gradient will read, while recording; use a new array, or "
+                "leave autograd.record()"
                 if state.record is True
                 else "where calls are noted as a graph, as those of a block after hybridize(); use a new array, or do "
                 "not hybridize the block"

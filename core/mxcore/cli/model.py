@@ -110,13 +110,10 @@ class Model:
             weight, gamma = labels.get("weight"), labels.get("gamma")
             if weight is not None:
                 layout = str(getattr(node.params, "layout", None) or "NC")
-                return (
-                    weight.shape[1] * node.params.num_group
-                    if node.op.name == "Convolution" and layout[1] == "C"
-                    else None
-                )
+                fits = node.op.name == "Convolution" and layout[1] == "C" and len(weight.shape) > 1
+                return weight.shape[1] * node.params.num_group if fits else None
             if gamma is not None:
-                return gamma.shape[0] if getattr(node.params, "axis", 1) == 1 else None
+                return gamma.shape[0] if getattr(node.params, "axis", 1) == 1 and gamma.shape else None
             reached.add(node.name)
         return None
 

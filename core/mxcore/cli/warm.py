@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["add_arguments", "main"]
 
 _EVERYDAY = "the kernels of everyday use"
+#: What networks may compute in, and those of them whose weights optimizers keep a second time, in float32.
+DTYPES, _HALVES = ("float32", "float16", "float64", "bfloat16"), ("float16", "bfloat16")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_shapes(parser, " (what networks of the zoo get unless told); may be given several times")
     add("--train", action="store_true", help="what training needs, too")
+    add("--dtype", choices=DTYPES, help="what data and parameters are of (what a graph file says, else float32)")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -38,16 +41,18 @@ def main(args: argparse.Namespace) -> int:
     os.environ["MXCORE_COMPILE"] = "wait"
     from .. import context
 
-    ctx = context.cpu()
+    ctx, dtype = context.cpu(), args.dtype or DTYPES[0]
     start = time.perf_counter()
+    kind = f", {dtype}"
     if args.model is None:
-        _everyday(ctx)
+        _everyday(ctx, dtype)
     elif Path(_graph(args.model)).is_file() or args.model.endswith(".json"):
-        _file(_graph(args.model), dict(args.shape), args.train, ctx)
+        _file(_graph(args.model), dict(args.shape), args.train, ctx, args.dtype)
+        kind = f", {args.dtype}" if args.dtype else ""
     else:
         shapes = dict(args.shape)
-        _zoo(args.model, next(iter(shapes.values()), (1, 3, 224, 224)), args.train, ctx)
-    print(f"{args.model or _EVERYDAY}: ready after {time.perf_counter() - start:.1f} s")
+        _zoo(args.model, next(iter(shapes.values()), (1, 3, 224, 224)), args.train, ctx, dtype)
+    print(f"{args.model or _EVERYDAY}{kind}: ready after {time.perf_counter() - start:.1f} s")
     return 0
 
 
@@ -55,13 +60,18 @@ def _graph(model: str) -> str:
     return model if model.endswith(".json") else f"{model}-symbol.json"
 
 
-def _zoo(name: str, shape: tuple[int, ...], train: bool, ctx: Context) -> None:
+def _zoo(name: str, shape: tuple[int, ...], train: bool, ctx: Context, dtype: str) -> None:
     from .. import gluon
 
-    net = gluon.model_zoo.vision.get_model(name)
+    _run(_ready(gluon.model_zoo.vision.get_model(name), ctx, dtype), shape, train, ctx, dtype)
+
+
+def _ready(net: Any, ctx: Context, dtype: str) -> Any:
+    """A hybridised network with parameters of a dtype."""
     net.initialize(ctx=ctx)
+    net.cast(dtype)
     net.hybridize()
-    _run(net, shape, train, ctx)
+    return net
 
 
 def _run(
@@ -69,6 +79,7 @@ def _run(
     shape: tuple[int, ...],
     train: bool,
     ctx: Context,
+    dtype: str,
     *optimizers: tuple[str, dict[str, Any]],
     hybrid: bool = True,
 ) -> None:
@@ -76,14 +87,15 @@ def _run(
     from .. import autograd, gluon
     from ..ndarray import ones, zeros
 
-    data, label = ones(shape, ctx=ctx), zeros((shape[0],), ctx=ctx)
+    data, label = ones(shape, ctx=ctx, dtype=dtype), zeros((shape[0],), ctx=ctx)
+    masters = {"multi_precision": True} if dtype in _HALVES else {}
     net(data).wait_to_read()
     if not train:
         return
     loss = gluon.loss.SoftmaxCrossEntropyLoss()
     loss.hybridize(hybrid)
     for optimizer, options in optimizers or (("sgd", {"momentum": 0.9, "wd": 1e-4}),):
-        trainer = gluon.Trainer(net.collect_params(), optimizer, {"learning_rate": 0.0, **options})
+        trainer = gluon.Trainer(net.collect_params(), optimizer, {"learning_rate": 0.0, **masters, **options})
         for _ in range(2):
             with autograd.record():
                 found = loss(net(data), label)
@@ -93,12 +105,18 @@ def _run(
         p.data(ctx).wait_to_read()
 
 
-def _file(path: str, shapes: dict[str | None, tuple[int, ...]], train: bool, ctx: Context) -> None:
+def _file(path: str, shapes: dict[str | None, tuple[int, ...]], train: bool, ctx: Context, dtype: str | None) -> None:
     from .. import symbol as sym
+    from .._core.graph import Graph
     from .summary import named_shapes
 
     graph = sym.load(path)
-    executor = graph.simple_bind(ctx, grad_req="write" if train else "null", **named_shapes(graph, shapes))
+    told = named_shapes(graph, shapes)
+    if dtype is not None:  # the parameters' follow from that of the data
+        for n in Graph(graph._heads).variables():
+            n.attrs.pop("__dtype__", None)
+    types = None if dtype is None else dict.fromkeys(told, dtype)
+    executor = graph.simple_bind(ctx, grad_req="write" if train else "null", type_dict=types, **told)
     for out in executor.forward(is_train=train):
         out.wait_to_read()
     if train:
@@ -108,15 +126,15 @@ def _file(path: str, shapes: dict[str | None, tuple[int, ...]], train: bool, ctx
                 grad.wait_to_read()
 
 
-def _everyday(ctx: Context) -> None:
+def _everyday(ctx: Context, dtype: str) -> None:
     """Small networks of each usual kind of layer, one of Module's, the usual optimizers, losses and orderings."""
-    _images(ctx)
-    _module(ctx)
-    _sentences(ctx)
-    _arrays(ctx)
+    _images(ctx, dtype)
+    _module(ctx, dtype)
+    _sentences(ctx, dtype)
+    _arrays(ctx, dtype)
 
 
-def _images(ctx: Context) -> None:
+def _images(ctx: Context, dtype: str) -> None:
     from ..gluon import nn
 
     net = nn.HybridSequential()
@@ -124,7 +142,7 @@ def _images(ctx: Context) -> None:
     net.add(nn.Conv2D(8, 3, padding=1, groups=8), nn.Activation("tanh"), nn.AvgPool2D())
     net.add(nn.Conv2D(16, 1), nn.Activation("sigmoid"), nn.GlobalAvgPool2D(), nn.Flatten())
     net.add(nn.Dense(16), nn.LayerNorm(), nn.LeakyReLU(0.1), nn.Dropout(0.5), nn.Dense(10))
-    net.initialize(ctx=ctx)
+    _ready(net, ctx, dtype)
     optimizers: tuple[tuple[str, dict[str, Any]], ...] = (
         ("sgd", {"momentum": 0.9, "wd": 1e-4}),
         ("sgd", {}),
@@ -133,17 +151,16 @@ def _images(ctx: Context) -> None:
     )
     for hybrid in (False, True):
         net.hybridize(hybrid)
-        _run(net, (64, 3, 32, 32), True, ctx, *optimizers, hybrid=hybrid)
+        _run(net, (64, 3, 32, 32), True, ctx, dtype, *optimizers, hybrid=hybrid)
+        _run(net, (1, 3, 32, 32), True, ctx, dtype, hybrid=hybrid)  # products with one row
     for shape in ((1, 16, 16, 32), (9, 64, 64, 32)):  # of few places, and of many
         net = nn.HybridSequential()
         net.add(nn.Conv2D(32, 3, padding=1, in_channels=32, layout="NHWC"), nn.GlobalAvgPool2D(layout="NHWC"))
         net.add(nn.Flatten())
-        net.initialize(ctx=ctx)
-        net.hybridize()
-        _run(net, shape, True, ctx)
+        _run(_ready(net, ctx, dtype), shape, True, ctx, dtype)
 
 
-def _module(ctx: Context) -> None:
+def _module(ctx: Context, dtype: str) -> None:
     from .. import initializer, module, symbol
     from .. import io as mx_io
     from ..ndarray import ones, zeros
@@ -155,17 +172,17 @@ def _module(ctx: Context) -> None:
     body = symbol.Activation(symbol.FullyConnected(symbol.Flatten(body), num_hidden=500), act_type="tanh")
     body = symbol.SoftmaxOutput(symbol.FullyConnected(body, num_hidden=10), name="softmax")
     mod = module.Module(body, context=ctx)
-    data = mx_io.NDArrayIter(ones((128, 1, 28, 28)), zeros((128,)), 64)
+    data = mx_io.NDArrayIter(ones((128, 1, 28, 28), dtype=dtype), zeros((128,), dtype=dtype), 64)
     mod.fit(
         data,
         eval_data=data,
         num_epoch=1,
         initializer=initializer.Xavier(),
-        optimizer_params={"learning_rate": 0.1, "momentum": 0.9},
+        optimizer_params={"learning_rate": 0.1, "momentum": 0.9, "multi_precision": dtype in _HALVES},
     )
 
 
-def _sentences(ctx: Context) -> None:
+def _sentences(ctx: Context, dtype: str) -> None:
     from .. import autograd, gluon
     from ..gluon import nn, rnn
     from ..ndarray import zeros
@@ -175,19 +192,46 @@ def _sentences(ctx: Context) -> None:
     for layer in (rnn.LSTM(8, 2), rnn.GRU(8)):
         net = nn.HybridSequential()
         net.add(nn.Embedding(10, 8), layer, nn.Dense(10, flatten=False))
-        net.initialize(ctx=ctx)
-        net.hybridize()
+        _ready(net, ctx, dtype)
         with autograd.record():
             found = loss(net(words), words)
         found.backward()
         gluon.utils.clip_global_norm([p.grad(ctx) for p in net.collect_params().values()], 1.0)
+    _attention(ctx, dtype)
 
 
-def _arrays(ctx: Context) -> None:
+def _attention(ctx: Context, dtype: str) -> None:
+    """A block of a transformer, with both ways of writing attention, on one sentence and on several."""
+    from ..gluon import HybridBlock, nn
+
+    class Block(HybridBlock):
+        def __init__(self) -> None:
+            super().__init__()
+            with self.name_scope():
+                self.norm, self.drop = nn.LayerNorm(), nn.Dropout(0.1)
+                self.qkv, self.out = nn.Dense(96, flatten=False), nn.Dense(32, flatten=False)
+                self.wide, self.narrow = nn.Dense(64, flatten=False), nn.Dense(32, flatten=False)
+
+        def hybrid_forward(self, F: Any, x: Any) -> Any:
+            qkv = self.qkv(self.norm(x))
+            weights = self.drop(F.softmax(F.contrib.interleaved_matmul_selfatt_qk(qkv, heads=4)))
+            x = x + self.out(F.contrib.interleaved_matmul_selfatt_valatt(qkv, weights, heads=4))
+            y = x.swapaxes(0, 1)
+            z = F.batch_dot(F.softmax(F.batch_dot(y, y, transpose_b=True) * 0.2), y)
+            return x + self.drop(self.narrow(F.LeakyReLU(self.wide(z.swapaxes(0, 1)), act_type="gelu")))
+
+    net = nn.HybridSequential()
+    net.add(Block(), nn.Dense(10, flatten=False), nn.HybridLambda(lambda F, x: x.mean(axis=1)))
+    _ready(net, ctx, dtype)
+    for shape in ((24, 1, 32), (24, 6, 32)):
+        _run(net, shape, True, ctx, dtype, ("adam", {}))
+
+
+def _arrays(ctx: Context, dtype: str) -> None:
     from .. import autograd, gluon
     from .. import ndarray as nd
 
-    x = nd.random.normal(shape=(20, 40), ctx=ctx)
+    x = nd.random.normal(shape=(20, 40), ctx=ctx).astype(dtype)
     x.attach_grad()
     losses = gluon.loss
     for loss in (losses.L1Loss(), losses.L2Loss(), losses.HuberLoss(), losses.SigmoidBCELoss()):
@@ -195,5 +239,7 @@ def _arrays(ctx: Context) -> None:
             found = loss(x, x > 0)
         found.backward()
     results = x.sort(), x.argsort(), x.topk(k=2, ret_typ="both")[0], x.argmax(axis=1), x.softmax(), x.norm()
-    for found in (*results, nd.take(x, x[0].abs() * 0)):
+    wide = nd.ones((1024, 1024), ctx=ctx, dtype=dtype)  # as the last layer of a classifier of one picture
+    one_row = nd.FullyConnected(wide[:1], wide, no_bias=True, num_hidden=1024)
+    for found in (*results, one_row, nd.take(x, x[0].abs() * 0)):
         found.wait_to_read()

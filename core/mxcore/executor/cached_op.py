@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from functools import partial
 from itertools import repeat
 from typing import Any
@@ -21,6 +21,7 @@ from .._core.op import Op
 from .._core.params import Parser
 from .._core.state import state
 from .._core.transfer import apart, assign, check_writable, overlaps, wrap
+from .._interrupts import suppress
 from .._locks import fork_safe_lock, writing
 from ..ndarray import NDArray, op, zeros
 from ..ops.control.interpret import interpret
@@ -52,10 +53,13 @@ _FLAGS = Parser(
 )
 #: So many programs (one per shapes, dtypes, mode, wanted gradients and outputs that have some) are kept for one graph.
 _LIMIT = 32
-#: A graph that has so many may meet others at each call, as a decoder of sequences does: what predicts for further
-#: shapes runs node by node, for a program takes as long to make as some ten such calls. It is remembered of so many
-#: signatures, so that all calls of one have the same bits. A program that nobody has wanted in so many calls with other
-#: shapes than the one before makes place.
+#: So many where programs of training are among them, if their graph has few nodes: some 6 KB for each. Batches of texts
+#: have a hundred lengths, and making a program takes longer than a step of a small network.
+_MOST, _NODES = 128, 1 << 15
+#: A graph that predicts for `_LIMIT` kinds of inputs may meet others at each call, as a decoder of sequences does: what
+#: predicts for further ones runs node by node, for a program takes as long to make as some ten such calls. It is
+#: remembered of so many signatures, so that all calls of one have the same bits. A program that nobody has wanted in so
+#: many calls with other shapes than the one before makes place.
 _REMEMBERED, _OLD = 4096, 1024
 
 
@@ -101,7 +105,7 @@ class CachedOp:
         #: States of its operators, also inside of loops, where they are not listed.
         self._aux = frozenset((*symbol.list_auxiliary_states(), *inner_states(Graph(symbol._heads))))
         self._last: _Signature | None = None
-        self._signatures = Recent(_LIMIT)
+        self._signatures = Recent(max(_LIMIT, min(_MOST, _NODES // max(1, len(topo(symbol._heads))))))
         #: Signature -> whether it has a program; how many were met.
         self._ways, self._met = Recent(_REMEMBERED), 0
         #: By context, mode and inputs that need gradients: which outputs had none when it was asked for last.
@@ -248,7 +252,7 @@ class CachedOp:
                 )
         key = (ctx, train, needs, tuple([(d.shape, d.dtype, x.stype) for d, x in zip(datas, args)]))
         self._met += 1
-        if needs is None and not train and not self._has_program(key):
+        if needs is None and not train and not self._has_program(key):  # it predicts
             return None
         begun = self._signatures.cleared
         found = self._found(key, self._without.get(key[:3], _NONE), args, datas)
@@ -270,10 +274,11 @@ class CachedOp:
 
     def _has_place(self) -> bool:
         """Whether there is place for one more program, or one that nobody has wanted for long can go."""
-        if len(self._signatures) < _LIMIT:
-            return True
-        with suppress(KeyError, StopIteration, RuntimeError):  # another thread is faster
-            where, oldest = next(iter(self._signatures.items()))
+        with suppress(KeyError, RuntimeError):  # another thread is faster
+            found = [x for x in self._signatures.items() if x[1].predicts]
+            if len(found) < _LIMIT:
+                return True
+            where, oldest = found[0]
             if oldest.written:  # node by node others would be read as they are then
                 return True
             if self._met - oldest.used > _OLD:
@@ -389,7 +394,7 @@ class _Signature:
             dict(zip(names, stypes)),
         )
         self.wrt = None if needs is None else [n for n, w in zip(names, needs) if w]
-        self.ctx, self.train, self.needs = ctx, train, needs
+        self.ctx, self.train, self.needs, self.predicts = ctx, train, needs, needs is None and not train
         self.datas = list(datas)
         self.array = owner.symbol.array
         check_passed(owner.symbol._heads, owner._heads, *variables[:2])

@@ -165,7 +165,8 @@ def _compile(
             read = [(i, e) for i, e in given if e in graph.shapes] if plan_of(node.op).checked else ()
             if flaw := _unlike(node, read, facts, facts):
                 raise _with_operator(error(ValueError, flaw), heads, variables, wrt)
-    graph.info.update(n_first=n_first, order=order)
+    drawn = {n.name: i for i, n in enumerate(topo(heads)) if n.op is not None and n.params._sig.random}
+    graph.info.update(n_first=n_first, order=order, drawn=drawn)
     if "simplify" in passes:
         graph = simplify(graph, settings.merge)
     if groups or any(c is not ctx for c in places.values()):
@@ -175,11 +176,16 @@ def _compile(
         graph = place(graph, ctx, groups, places, homes)
     if wrt is not None and "mirror" in passes:
         graph = mirror(graph, settings.mirror_all)
+    plain = graph
     if settings.late:
         graph = run_late_passes(graph, settings.late, ctx=ctx, is_train=is_train)
     if "fuse" in passes:
         graph = fuse(graph, ctx.device, ctx.device.fused_from)
-    program = Program(graph, ctx, is_train, n_first, frozenset(added), share="plan" in passes and not monitored)
+    share = "plan" in passes and not monitored
+    program = Program(graph, ctx, is_train, n_first, frozenset(added), share=share)
+    # What draws as it runs does so in the order of the steps.
+    if program.sync and program.draws[0] != sorted(program.draws[0]):
+        program = Program(plain, ctx, is_train, n_first, frozenset(added), share=share)
     # Passes may have removed who read one.
     return Compiled(program, [n if n in program.variables else None for n in head_grads], found)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..looking import attribute
+
 if TYPE_CHECKING:
     from .executor import Executor
     from .program import Program, Step
@@ -29,6 +31,8 @@ class Cost(NamedTuple):
         What it reads and writes once, at least.
     shapes : tuple
         Of its inputs.
+    consists : tuple of str
+        What it computes, in words, if that is more than its operator.
     """
 
     op: str
@@ -37,6 +41,7 @@ class Cost(NamedTuple):
     flops: float
     bytes: int
     shapes: tuple[Any, ...]
+    consists: tuple[str, ...] = ()
 
 
 def program_of(executor: Executor, train: bool) -> Program:
@@ -78,5 +83,6 @@ def _cost(program: Program, step: Step) -> Cost:
     if all(s.fixed for s in touched):
         flops = float(step.op.facet("flops", step.p, [s.shape for s in ins], [s.shape for s in outs], default=0))
     compiled = getattr(step.op, "fused", None) is not None
-    owner = COMPILED if compiled else getattr(step.op, "owner", step.bound.owner)
-    return Cost(step.op.name, step.node.name, owner, flops, size, tuple(s.shape for s in ins))
+    owner = COMPILED if compiled else attribute(step.op, "owner", step.bound.owner)
+    consists = tuple(attribute(step.op, "consists", ()))
+    return Cost(step.op.name, step.node.name, owner, flops, size, tuple(s.shape for s in ins), consists)

@@ -26,11 +26,10 @@ def describe(program: Program) -> str:
         ins = ", ".join(name.get(s, "?") for s in step.ins)
         outs = ", ".join(_place(program, step, s) for s in step.outs)
         lines.append(f"{step.op.name} {step.node.name}({ins}) -> {outs} on {step.ctx}")
-    total = program.nbytes + sum(
-        _bytes(program.specs[s]) for s in program.claimed if program.claimed[s] < program.n_first
-    )
+    planned = program.nbytes + program.scratch
+    total = planned + sum(_bytes(program.specs[s]) for s in program.claimed if program.claimed[s] < program.n_first)
     lines += [
-        f"Planned {program.nbytes} bytes",
+        f"Planned {planned} bytes",
         f"Total {total >> 20} MB allocated",
         "Total 0 TempSpace resource requested",
         "",

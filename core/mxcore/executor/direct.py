@@ -2,8 +2,10 @@
 
 The operator of a node that a plugin's pass made may have an attribute `bind`: ``(k, p, ins, outs) -> call``, a call
 without arguments that fills the arrays in the list `outs` from those in `ins`, which it looks up whenever it runs; and
-attributes `owner`, the plugin, and `nbytes`, the memory that it has for itself. A kernel may have the like, by the name
-`binds`, which may give None: then it is called as ever.
+attributes `owner`, the plugin, `nbytes`, the memory that it has for itself, `scratch`, the memory of a call that it
+shares with others of its kind, `consists`, the operators that it computes in words, and `pieces`, ``(call) -> list of
+Piece``, which runs the call of a step and tells what took how long (:mod:`mxcore.looking`). A kernel may have the like
+of `bind`, by the name `binds`, which may give None: then it is called as ever.
 """
 
 from __future__ import annotations

@@ -100,24 +100,22 @@ class Instance:
             self.env[slot] = self.blocks[where][first : first + spec.size].reshape(spec.shape)
         #: The training mode of the second part's gradient operators.
         self._mode = program.is_train
-        #: Call contexts of the random steps of both parts, in program order; not of a first part that draws as it runs,
-        #: for loops and Python code in it draw keys, too.
-        self._random: tuple[list[Any], list[Any]] = ([], [])
         self._ks: list[Any] = []
         self._stamps: dict[int, Any] = {}
         #: View steps that gave all elements of a dense array in their order: they do so for every other.
         self._reshaped: set[int] = set()
-        for t, step in enumerate(program.steps):
+        for step in program.steps:
             k = step.k
             if step.random:
                 k = OpContext(step.ctx, step.k.is_train, step.k.wanted)
                 k.shapes = step.k.shapes
-                if not self._draws(t):
-                    self._random[t >= program.split].append(k)
             elif step.head < 0 and not program.keeping.isdisjoint(step.ins) and keeps(step.bound.fn):
                 k = OpContext(step.ctx, step.k.is_train, step.k.wanted)
                 k.shapes, k.keep = step.k.shapes, Keep(self._stamps, step.ins)  # type: ignore[assignment]
             self._ks.append(k)
+        #: Call contexts of the random steps of both parts, in the order in which the graph draws, whatever passes have
+        #: made of it; not of a first part that draws as it runs, for loops and Python code in it draw keys, too.
+        self._random = [[self._ks[t] for t in steps if not self._draws(t)] for steps in program.draws]
         self._calls: list[Call | None] = [None] * len(program.steps)
         #: The lists of inputs and outputs of each step that takes other arrays without being bound again, and where
         #: they hold a slot's, with the steps that must be bound again for it; the latter as far as was asked.

@@ -51,17 +51,15 @@ def layout(intervals: Iterable[Interval], share: bool = True) -> int:
     True
     """
     total = 0
-    placed: list[Interval] = []
+    #: (offset, end, first, last) of each, in this order.
+    placed: list[tuple[int, int, int, int]] = []
     intervals = list(intervals)
     if share and len(intervals) > _MANY:
         return _by_time(intervals)
     for new in sorted(intervals, key=lambda v: (-v.size, v.first)):
         size = _aligned(new.size)
-        if share:
-            new.offset = _lowest(size, [p for p in placed if p.first <= new.last and new.first <= p.last])
-        else:
-            new.offset = total
-        _insert(placed, new)
+        new.offset = _lowest(size, new.first, new.last, placed) if share else total
+        insort(placed, (new.offset, new.offset + size, new.first, new.last))
         total = max(total, new.offset + size)
     return total
 
@@ -95,26 +93,16 @@ def _aligned(size: int) -> int:
     return -(-max(size, 1) // ALIGN) * ALIGN
 
 
-def _lowest(size: int, busy: Sequence[Interval]) -> int:
-    """The lowest gap of this size between others, which are in the order of their offsets."""
+def _lowest(size: int, first: int, last: int, placed: Sequence[tuple[int, int, int, int]]) -> int:
+    """The lowest gap of this size between those that are placed and live in these steps, too."""
     at = 0
-    for other in busy:
-        if other.offset - at >= size:
-            break
-        at = max(at, other.offset + _aligned(other.size))
+    for offset, end, begun, over in placed:
+        if begun <= last and first <= over:
+            if offset - at >= size:
+                break
+            if end > at:
+                at = end
     return at
-
-
-def _insert(placed: list[Interval], new: Interval) -> None:
-    """Keep `placed` in the order of offsets."""
-    low, high = 0, len(placed)
-    while low < high:
-        middle = (low + high) // 2
-        if placed[middle].offset < new.offset:
-            low = middle + 1
-        else:
-            high = middle
-    placed.insert(low, new)
 
 
 def _by_time(intervals: Sequence[Interval]) -> int:

@@ -26,6 +26,7 @@ from .._core.kernels import Spec
 from ..composing import mode_of
 from ..gradient import STATE_BACKWARD
 from ..inference import infer_graph
+from ..looking import attribute
 from .keep import keeps
 from .memory import Interval, layout
 from .passes.mirror import MIRRORED
@@ -134,7 +135,8 @@ class Program:
     ----------
     graph : Graph
         With shapes, dtypes and stypes filled in. ``info['contexts']`` may place nodes (by id) elsewhere than on `ctx`;
-        ``info['order']`` may tell in which order the later heads are best computed.
+        ``info['order']`` may tell in which order the later heads are best computed, ``info['drawn']`` in which order
+        nodes draw, by name.
     ctx : Context
     is_train : bool
     n_first : int, optional
@@ -211,6 +213,15 @@ class Program:
                     self._hand_over(n, waiting, first)
             if first:
                 self.split = len(self.steps)
+        drawn: Mapping[str, int] = graph.info.get("drawn", {})
+        #: Of each part the steps that draw random numbers, in the order in which the graph does that passes had.
+        self.draws = [
+            sorted(
+                (t for t in self.part(i) if self.steps[t].random),
+                key=lambda t: drawn.get(self.steps[t].node.name, len(drawn)),
+            )
+            for i in (0, 1)
+        ]
         #: Slot of the value of each head; slot -> head for those written straight into the caller's array.
         self.head_slots = [self.slot[e] for e in heads]
         #: Head -> the step that hands a value to it.
@@ -321,7 +332,8 @@ class Program:
 
     def _plan_memory(self) -> None:
         """Decide where each temporary value lies."""
-        root = list(range(self.n_slots))  # of a view: the slot whose memory it is
+        #: Of each slot the one whose memory it has: of a view that of its input.
+        root = self.roots = list(range(self.n_slots))
         made: dict[int, int] = {}
         last: dict[int, int] = {}
         for t, step in enumerate(self.steps):
@@ -403,8 +415,13 @@ class Program:
     @property
     def nbytes(self) -> int:
         """Bytes of planned memory, and of that which operators of plugins' passes have for themselves."""
-        own = sum(getattr(step.op, "nbytes", 0) for step in self.steps)
+        own = sum(int(attribute(step.op, "nbytes", 0)) for step in self.steps if step.op is not None)
         return own + sum(n * dtype.itemsize for (_, dtype), n in self.sizes.items())
+
+    @property
+    def scratch(self) -> int:
+        """Bytes of memory that operators of plugins' passes need in a call, and share with all programs."""
+        return max((int(attribute(step.op, "scratch", 0)) for step in self.steps if step.op is not None), default=0)
 
 
 def _late(nodes: list[Node]) -> list[Node]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from typing import Any
+
+from .._interrupts import suppress
 
 __all__ = ["Recent"]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from .._core import call as calls
 from .._core.engine import engine
 from .._core.graph import Node
+from ..philox import LaterKey
 from .instance import Instance
 from .program import Program
 
@@ -64,8 +66,8 @@ class Replayed(Instance):
     the same launch. If one changes that had stayed the same, the program is recorded anew; the second time with a
     stand-in for it.
 
-    What draws random numbers, and what the device cannot record, runs between the recorded pieces. A part whose
-    stand-ins would cost more than its launches is not recorded.
+    Random numbers are recorded as draws of keys to come; each replay is given those of its run. What the device cannot
+    record runs between the recorded pieces. A part whose stand-ins would cost more than its launches is not recorded.
     """
 
     # A key is the slot of a variable, or ~ of the number of a head.
@@ -141,7 +143,8 @@ class Replayed(Instance):
         """Bind all steps to the stand-ins, or to the caller's arrays."""
         self._stood_in, self._behind = stand_ins, False
         shown = {**self._given, **self._stand_ins} if stand_ins else self._given
-        super().bind(part, _values(shown), _targets(shown))
+        for p in range(part + 1):  # the second part reads what views of the first show
+            super().bind(p, _values(shown), _targets(shown))
 
     def _change_mode(self) -> None:
         self._recordings[1], self._runs[1] = None, 0
@@ -161,8 +164,8 @@ class Replayed(Instance):
         device, index = program.ctx.device, program.ctx.device_id
         reads, writes = self._keys(part)
         takes, gives = ([key for key in keys if key in self._moving] for keys in (reads, writes))
-        todo = [t for t in program.part(part) if self._calls[t]]
-        if sum(self._given[key].nbytes for key in (*takes, *gives)) > (len(todo) - 1) * _COPIED:
+        launches = sum(self._calls[t] is not None for t in program.part(part))
+        if sum(self._given[key].nbytes for key in (*takes, *gives)) > (launches - 1) * _COPIED:
             self._useless[part] = True
             return None
         try:
@@ -174,10 +177,11 @@ class Replayed(Instance):
         except MemoryError:
             self._useless[part] = True
             return None
+        recordable = self._recordable(part)
         found: list[Any] = []
+        todo = [*recordable]
         while todo:
-            n = next((i for i, t in enumerate(todo) if program.steps[t].random), len(todo))
-            captured, n = device.capture(index, [call for t in todo[:n] if (call := self._calls[t])])
+            captured, n = device.capture(index, [recordable[t] for t in todo])
             found += [captured, *todo[n : n + 1]]
             todo = todo[n + 1 :]
         if not any(what.launches for what in found if what.__class__ is not int):
@@ -194,16 +198,21 @@ class Replayed(Instance):
         fixed = [(key, self._given[key]) for key in (*reads, *writes) if key not in self._moving]
         return _Recording(pieces, any(what.__class__ is int for what in found), fixed, takes, gives)
 
+    def _recordable(self, part: int) -> dict[int, Callable[[], Any]]:
+        """The calls of a part by their steps; those that draw random numbers do so of keys to come."""
+        found = {t: call for t in self.program.part(part) if (call := self._calls[t]) is not None}
+        for i, t in enumerate(self.program.draws[part]):
+            if t in found:
+                found[t] = partial(_draw_later, self._ks[t], LaterKey(i), found[t])
+        return found
+
     def _keys(self, part: int) -> tuple[list[int], list[int]]:
         """What a part reads and writes of the caller's: variables and outputs of the first part, and heads."""
         program, steps = self.program, self.program.part(part)
+        read = {root for s, root in enumerate(program.roots) if any(t in steps for t in program.users[s])}
         mine = [~h for h in range(len(program.head_slots)) if (h >= program.n_first) == bool(part)]
         outputs = {slot: ~h for slot, h in program.claimed.items() if h < program.n_first} if part else {}
-        reads = [
-            outputs.get(slot, slot)
-            for slot in (*range(len(program.variables)), *outputs)
-            if any(t in steps for t in program.users[slot])
-        ]
+        reads = [outputs.get(slot, slot) for slot in (*range(len(program.variables)), *outputs) if slot in read]
         return ([key for key in reads if key in self._given], [key for key in mine if key in self._given])
 
     # -- running -------------------------------------------------------------------------------------------------------
@@ -221,7 +230,7 @@ class Replayed(Instance):
         try:
             for i, what in enumerate(found.pieces):
                 if what.__class__ is not int:
-                    what(sources if i == 0 else (), targets if i == last else ())
+                    what(sources if i == 0 else (), targets if i == last else (), keys)
                 else:
                     t = what
                     call = self._calls[t]
@@ -230,6 +239,12 @@ class Replayed(Instance):
                     t = -1
         except Exception as e:
             self._raise_in(t, e, where)
+
+
+def _draw_later(k: Any, key: LaterKey, call: Callable[[], Any]) -> None:
+    """Run a call that draws; what an attempt at recording drew before is forgotten."""
+    k.key, k._rng = key, None
+    call()
 
 
 def _values(given: Mapping[int, Any]) -> list[tuple[int, Any]]:

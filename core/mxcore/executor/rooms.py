@@ -13,6 +13,7 @@ from typing import Any
 
 from .._core.array import Storage
 from .._core.context import Context
+from .._interrupts import let_through
 from .instance import Instance
 from .program import Program
 from .replayed import instantiate
@@ -127,7 +128,8 @@ class Rooms:
             else:
                 try:
                     self.idle.remove(room)
-                except ValueError:
+                except ValueError as e:
+                    let_through(e)
                     continue  # another thread has taken it
             room.seen = self._made
             return room
@@ -140,7 +142,8 @@ class Rooms:
             if late or room.too_large():
                 try:
                     self.idle.remove(room)
-                except ValueError:
+                except ValueError as e:
+                    let_through(e)
                     continue  # another thread has taken it
                 room.clear()
                 if not late:

@@ -8,7 +8,7 @@ from .expr import Tree
 
 __all__ = ["cast", "compared", "is_cast", "rounds_once", "selects"]
 
-#: Functions whose float32 result, rounded to float16, is the correctly rounded one.
+#: Functions whose float32 result, rounded to half precision, is the correctly rounded one.
 _EXACT = frozenset("maximum minimum abs sign floor ceil trunc sqrt square".split())
 
 
@@ -47,7 +47,7 @@ def selects(tree: Tree) -> bool:
 
 
 def rounds_once(tree: Tree) -> bool:
-    """Whether a tree is one operation whose float32 result, rounded to float16, is that of float16."""
+    """Whether a tree is one operation whose float32 result, rounded to half precision, is that of such numbers."""
     exact = tree[0] in ("+", "-", "*", "/", "neg") or tree[0] == "call" and tree[1] in _EXACT
     return exact and all(map(_plain, [t for t in tree[1:] if isinstance(t, tuple)]))
 

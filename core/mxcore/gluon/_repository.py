@@ -132,7 +132,6 @@ def unpack(archive: str, names: Iterable[str], root: str) -> None:
     except MXNetError:  # of the disk that it is unpacked to, or of what is too large
         raise
     except Exception as e:  # damaged archives raise anything
-        let_through(e)
         raise error(ValueError, f"{archive} is damaged: {e}. Delete it to have it downloaded again.") from e
 
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import optimizer as opt
+from .._interrupts import let_through
 from .._io_files import write_atomic
 from .._locks import ObjectLock, locked
 from .._reexports import reexports
-from ..base import error
+from ..base import MXNetError, error
 from .parameter import Parameter, ParameterDict
 from .parameter.parameter import changes
 
@@ -71,6 +72,9 @@ class Trainer:
     >>> loss.backward()
     >>> trainer.step(batch_size=4)
     """
+
+    #: Which was given to the store last.
+    _handed: Parameter | None = None
 
     def __init__(
         self,
@@ -141,6 +145,7 @@ class Trainer:
         self._distributed: bool | None = None
         self._update_on_kvstore: bool | None = None
         self._params_to_init = list(self._params)
+        self._handed = None
 
     def _forget_stored(self, param: Parameter) -> None:
         """A parameter's value was set: a store that updates must take the new value over."""
@@ -234,18 +239,30 @@ class Trainer:
 
     def _init_params(self) -> None:
         """Hand values to the store that it does not have yet; what is not initialised waits."""
-        waiting = []
-        for p in self._params_to_init:
-            if p._deferred_init:
-                waiting.append(p)
-            elif self._kvstore is not None:
-                i = self._param2idx[p.name]
-                values = p._check_and_get("_data", list)
-                if p.stype != "default":
-                    self._kvstore.init(i, values[0])
-                else:
-                    self._kvstore.broadcast(i, values[0], values, priority=-i)
-        self._params_to_init = waiting
+        waiting, at = self._params_to_init, 0
+        while at < len(waiting):
+            if waiting[at]._deferred_init:
+                at += 1
+                continue
+            if self._kvstore is not None:
+                self._hand_over(waiting[at])
+            del waiting[at]  # now: a deadline, or whatever fails, may come amid the next
+
+    def _hand_over(self, param: Parameter) -> None:
+        """Give a value to the store, which may have it from an attempt that was interrupted."""
+        again, self._handed = self._handed is param, param
+        i, values = self._param2idx[param.name], param._check_and_get("_data", list)
+        try:
+            if param.stype != "default":
+                self._kvstore.init(i, values[0])
+            else:
+                self._kvstore.broadcast(i, values[0], values, priority=-i)
+        except MXNetError as e:
+            let_through(e)
+            if not again or param.stype == "default" and not hasattr(self._kvstore, "pull"):
+                raise
+            if param.stype == "default":
+                self._kvstore.pull(i, values, priority=-i)
 
     def _prepare(self) -> None:
         if not self._kv_initialized:
@@ -468,7 +485,8 @@ class Trainer:
         self._prepare()
         if self._update_on_kvstore:
             self._kvstore.load_optimizer_states(fname)
-            self._optimizer = self._kvstore._updater.optimizer
+            # A store of a plugin's may keep its optimizer to itself.
+            self._optimizer = getattr(getattr(self._kvstore, "_updater", None), "optimizer", self._optimizer)
         else:
             first, *others = self._updaters
             first.load(fname, *others)

@@ -28,6 +28,7 @@ from .._io_files import checked, local_path, make_folder, reading
 from ..base import error
 from ..drafts import atomic_writer
 from ..halves import is_half
+from ..urls import is_folder
 
 if TYPE_CHECKING:
     from ..context import Context
@@ -407,7 +408,7 @@ def download(
         target = name
     else:
         path = local_path(checked(path, "download: path"))
-        target = os.path.join(path, name) if os.path.isdir(path) else path
+        target = os.path.join(path, name) if is_folder(path) else path
     if not os.path.basename(target):
         raise error(ValueError, f"download: cannot tell a file name from {url!r}; give path=")
     if retries < 0:

@@ -213,7 +213,7 @@ class ImageDetIter(ImageIter):
     def _place(self, data: Any, label: Any, i: int, image: NDArray, numbers: Any) -> bool:
         image, rows = self.augmentation_transform(image, self._parse_label(numbers))
         rows = rows[areas(rows[:, 1:5]) > 0]
-        if not len(rows):
+        if not (rows[:, 0] >= 0).any():  # classes below 0 stand for no object
             self._skipped("no object is left")
             return False
         most, width = self.label_shape

@@ -55,7 +55,7 @@ def read_list(path: PathLike, owner: str, dtype: Any) -> dict[Any, tuple[NDArray
                 raise ValueError(f"the number {key} stands in an earlier line, too, whose image would be lost")
             with np.errstate(over="raise"):  # a label beyond the dtype would be infinite
                 found[key] = nd.array([float(x) for x in label], dtype=dtype), checked(name)
-        except (ValueError, FloatingPointError) as e:
+        except (TypeError, ValueError, OverflowError, FloatingPointError) as e:
             raise error(
                 ValueError,
                 f"{owner}: {os.fspath(path)!r}, line {number}: {str(e)[:200]}; "

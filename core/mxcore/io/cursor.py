@@ -10,6 +10,10 @@ from ..base import error
 __all__ = ["BatchCursor"]
 
 
+#: So often at most an example is in one batch.
+_MOST_TIMES = 1 << 20
+
+
 class BatchCursor:
     """Walk over the examples of epoch after epoch in batches of one size.
 
@@ -48,8 +52,8 @@ class BatchCursor:
     _STATE = ("epoch", "position", "taken", "ended", "started")
 
     def __init__(self, length: int | Callable[[int], int], batch_size: int, round_batch: bool = True) -> None:
-        if batch_size < 1:
-            raise error(ValueError, f"batch_size must be at least 1, got {batch_size}")
+        if not 1 <= batch_size < 1 << 31:  # MXNet's is an int of 32 bits
+            raise error(ValueError, f"batch_size must be at least 1, and less than 2**31, got {batch_size}")
         self._length = length if callable(length) else lambda upto: length
         self.batch_size, self.round_batch = batch_size, round_batch
         self.epoch = 0
@@ -84,6 +88,12 @@ class BatchCursor:
         if pad:
             self.ended = True
             length, epoch, left = self.position, self.epoch, pad
+            if pad // length > _MOST_TIMES:
+                raise error(
+                    ValueError,
+                    f"a batch of {size} has each of the {length} example(s) {size // length} times; make batch_size "
+                    "smaller",
+                )
             while left:
                 epoch += self.round_batch
                 part = min(left, length)
@@ -109,12 +119,12 @@ class BatchCursor:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over a state that `state_dict` returned, perhaps by way of a file, or raise a ValueError."""
         found: dict[str, Any] = {name: state.get(name) for name in self._STATE}
-        numbers = [v for value in found.values() for v in (value if isinstance(value, (list, tuple)) else [value])]
-        if (
-            not isinstance(found["taken"], (list, tuple))
-            or len(numbers) != 6
-            or not all(isinstance(v, int) and 0 <= v < 1 << 62 for v in numbers)
+        taken = found["taken"]
+        numbers = [v for name, v in found.items() if name != "taken"]
+        numbers += taken if isinstance(taken, (list, tuple)) and len(taken) == 2 else [None]
+        if not all(isinstance(v, int) and 0 <= v < 1 << 62 for v in numbers) or any(
+            self._length(n) < n for n in (found["position"], taken[1])
         ):
-            raise error(ValueError, f"this is no place of an iterator: {str(found)[:200]}")
+            raise error(ValueError, f"this is no place of an iterator of these examples: {str(found)[:200]}")
         for name, value in found.items():
             setattr(self, name, tuple(value) if name == "taken" else value)

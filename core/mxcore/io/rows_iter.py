@@ -8,7 +8,7 @@ import numpy as np
 
 from .._io_files import local_path, names_in, regular
 from ..base import error
-from ..urls import PathLike, is_url
+from ..urls import PathLike, is_folder, is_url
 from .cursor import BatchCursor
 from .mx_data_iter import Array, MXDataIter
 
@@ -17,7 +17,7 @@ __all__ = ["RowsIter", "files_of"]
 
 def files_of(path: PathLike) -> list[PathLike]:
     """The files that a path names: itself, or those of a folder, in the order of their names."""
-    if is_url(path) or not os.path.isdir(local_path(path)):
+    if is_url(path) or not is_folder(local_path(path)):
         return [path]
     folder = local_path(path)
     return [regular(os.path.join(folder, name)) for name in names_in(folder)]

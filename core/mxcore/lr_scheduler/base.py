@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 from operator import index
 from typing import Any
 
@@ -76,6 +78,14 @@ class LRScheduler:
     def __call__(self, num_update: int) -> float:
         """Return the learning rate for update number `num_update`."""
         raise error(NotImplementedError, f"{type(self).__name__} does not define __call__(num_update)")
+
+
+def updates(name: str, value: Any) -> float:
+    """Return `value`, which must be a number of updates, whole or not; `name` is for the error."""
+    known: Any = value if isinstance(value, numbers.Real) and not isinstance(value, bool) else 0
+    if not 1 <= known < math.inf:
+        raise asserted(ValueError, f"{name} must be a number of at least 1, not {value!r}")
+    return int(value) if isinstance(value, numbers.Integral) else float(value)
 
 
 def whole(name: str, value: Any, at_least: int) -> int:

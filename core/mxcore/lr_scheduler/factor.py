@@ -3,7 +3,7 @@
 import logging
 
 from ..base import error
-from .base import LRScheduler, whole
+from .base import LRScheduler, updates
 
 
 class FactorScheduler(LRScheduler):
@@ -11,7 +11,7 @@ class FactorScheduler(LRScheduler):
 
     Parameters
     ----------
-    step : int
+    step : int or float
         Number of updates between two changes.
     factor : float
         Multiplier, at most 1.
@@ -39,7 +39,7 @@ class FactorScheduler(LRScheduler):
 
     def __init__(
         self,
-        step: int,
+        step: float,
         factor: float = 1,
         stop_factor_lr: float = 1e-8,
         base_lr: float = 0.01,
@@ -50,10 +50,10 @@ class FactorScheduler(LRScheduler):
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         if factor > 1.0:
             raise error(ValueError, f"factor must be at most 1 for the learning rate to decay, not {factor}")
-        self.step = whole("step", step, at_least=1)
+        self.step = updates("step", step)
         self.factor = factor
         self.stop_factor_lr = stop_factor_lr
-        self.count = 0
+        self.count: float = 0
 
     def __call__(self, num_update: int) -> float:
         if num_update < self.warmup_steps:
@@ -66,8 +66,8 @@ class FactorScheduler(LRScheduler):
             else:
                 logging.info("Update[%d]: Change learning rate to %0.5e", num_update, self.base_lr)
             # Where it stays the same, so it does in all further steps.
-            steps = (
-                1 if self.base_lr != before else (num_update - self.count - 1) // whole("step", self.step, at_least=1)
-            )
-            self.count += steps * self.step
+            steps = 1 if self.base_lr != before else -((self.count - num_update) // updates("step", self.step)) - 1
+            count, self.count = self.count, self.count + max(steps, 1) * self.step
+            if self.count == count:
+                break  # beyond what floats tell apart
         return self.base_lr

@@ -3,7 +3,7 @@
 import logging
 
 from ..base import asserted, error
-from .base import LRScheduler, whole
+from .base import LRScheduler, updates
 
 
 class MultiFactorScheduler(LRScheduler):
@@ -11,7 +11,7 @@ class MultiFactorScheduler(LRScheduler):
 
     Parameters
     ----------
-    step : list of int
+    step : list of int or float
         Increasing numbers of updates; the change shows from the update after.
     factor : float
         Multiplier, at most 1.
@@ -21,7 +21,7 @@ class MultiFactorScheduler(LRScheduler):
     Raises
     ------
     MXNetError
-        (also ValueError) if `step` is no increasing list of integers from 1 on, or `factor` is above 1.
+        (also ValueError) if `step` is no increasing list of numbers from 1 on, or `factor` is above 1.
 
     Notes
     -----
@@ -36,7 +36,7 @@ class MultiFactorScheduler(LRScheduler):
 
     def __init__(
         self,
-        step: list[int],
+        step: list[float],
         factor: float = 1,
         base_lr: float = 0.01,
         warmup_steps: int = 0,
@@ -46,7 +46,7 @@ class MultiFactorScheduler(LRScheduler):
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         if not isinstance(step, list) or not step:
             raise asserted(TypeError, f"step must be a list of numbers of updates, not {step!r}")
-        step = [whole(f"step[{i}]", s, at_least=1) for i, s in enumerate(step)]
+        step = [updates(f"step[{i}]", s) for i, s in enumerate(step)]
         for i, s in enumerate(step):
             if i and s <= step[i - 1]:
                 raise error(ValueError, f"step must increase, but step[{i}] = {s} follows {step[i - 1]}")
@@ -55,7 +55,7 @@ class MultiFactorScheduler(LRScheduler):
         self.step = step
         self.cur_step_ind = 0
         self.factor = factor
-        self.count = 0
+        self.count: float = 0
 
     def __call__(self, num_update: int) -> float:
         if num_update < self.warmup_steps:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -17,6 +16,7 @@ from .._core.engine import engine
 from .._core.errors import error
 from .._core.params import Parser, as_dtype
 from .._core.state import state
+from .._interrupts import suppress
 from .._locks import fork_safe_lock
 from ..elementwise import true_bools
 from ..parameters import DType, Shape

@@ -436,10 +436,10 @@ class NDArray(Array):
     def backward(self, out_grad: NDArray | None = None, retain_graph: bool = False, train_mode: bool = True) -> None:
         """Compute the gradients of this array; see ``mx.autograd.backward``."""
         check_not_noted("backward is called")
-        check_arrays("head gradient", (out_grad,), optional=True)
-        reverse.backward(
-            [self], None if out_grad is None else [out_grad], retain_graph=retain_graph, train_mode=train_mode
-        )
+        grads = None
+        if out_grad is not None:
+            check_arrays("head gradient", grads := [out_grad], optional=True)
+        reverse.backward([self], grads, retain_graph=retain_graph, train_mode=train_mode)
 
     def sum(self, *args: Any, **kwargs: Any) -> NDArray:
         """Sum over axes; see ``mx.nd.sum``."""

@@ -211,12 +211,28 @@ def _narrowed(self: Any, op: Op, other: Any) -> Any:
     return self
 
 
+def _flows(x: Array) -> bool:
+    """Whether gradients flow to an array."""
+    return x._entry is not None and bool(x._entry[0].flows and x._entry[0].live)
+
+
+def _is_view(x: Array) -> bool:
+    """Whether an array was made of another one, whose memory it has."""
+    return x._st.views > 0 and hasattr(getattr(x._data, "base", None), "nbytes")
+
+
 def _eager_inplace(elementwise: str, broadcast: str, scalar_op: str) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
         if isinstance(other, Array):
             if self.rules is not other.rules:
                 raise mixed_faces(elementwise, self, other)
             op = tables.ops.get(elementwise if self._data.shape == other._data.shape else broadcast)
+            if state.record is True and _flows(other) and _is_view(self):
+                raise error(
+                    RuntimeError,
+                    f"operator {op.name}: inplace operations (+=, -=) by a value of the graph on a view of another "
+                    "array are not supported while recording: gradients would not flow through that; use a new array",
+                )
             if self.rules is not None and self._data.dtype != other._data.dtype:
                 return writing(self, _narrowed, self, op, other)
             writing(self, Op.apply, op, (self, other), op.plain, self)

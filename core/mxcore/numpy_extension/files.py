@@ -14,7 +14,6 @@ import numpy as np
 from .. import _io_files
 from .._core.errors import MXNetError, error
 from .._core.params import as_dtype
-from .._interrupts import let_through
 from .._json import encode
 from ..context import current_context
 from ..drafts import Draft, atomic_writer
@@ -167,7 +166,6 @@ def _read_npz(name: str) -> dict[str, Any]:
         except MXNetError:
             raise
         except Exception as e:
-            let_through(e)
             raise error(ValueError, f"{name}: it is no archive of NumPy's arrays: {str(e) or type(e).__name__}") from e
     return found
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from mxcore import builtin, context, philox  # noqa: F401  what they declare is needed with any operator
 from mxcore._core import dispatch  # noqa: F401  it makes operators callable
+from mxcore._core.graph import Graph, GraphPass
 from mxcore._core.hookspecs import hookimpl
 from mxcore._core.op import Op
 from mxcore.declarations import declarations
@@ -63,3 +64,13 @@ def declared(family: str) -> list[Op]:
 def mxcore_ops() -> Any:
     declarations(builtin, samples="mxcore.ops.common.samples:SAMPLES")  # they are there already
     return list(dict.fromkeys(op for family in FAMILIES for op in declared(family)))
+
+
+@hookimpl
+def mxcore_graph_passes() -> list[GraphPass]:
+    def picked_softmax(graph: Graph) -> Graph:
+        from .loss.picked_softmax import picked_softmax
+
+        return picked_softmax(graph)
+
+    return [GraphPass("picked_softmax", -1, picked_softmax, late=True, operators=["pick"])]

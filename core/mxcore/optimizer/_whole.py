@@ -16,8 +16,6 @@ from .base import Optimizer
 
 __all__ = ["check", "check_fits", "check_state"]
 
-#: Where optimizers of ours are; what those of others keep is theirs.
-_OURS = "mxcore.optimizer"
 #: Attributes that older versions of MXNet did not have, and what they mean there.
 _LATER: dict[str, Callable[[], Any]] = {
     "aggregate_num": lambda: 0,
@@ -53,6 +51,8 @@ def check(obj: Any, of: str = "the optimizer") -> None:
     for name, usual in _new(obj).__dict__.items():
         if name not in have:
             if name not in _LATER:
+                if isinstance(obj, LRScheduler) and not _is_ours(obj):
+                    continue  # its __init__ need not call ours
                 raise error(ValueError, f"{of}, a {kind}, lacks {name!r}; the file is damaged")
             have[name] = _LATER[name]()
         if isinstance(usual, numbers.Number) or name in _OPTIONAL or not isinstance(have[name], (NDArray, np.ndarray)):
@@ -123,7 +123,7 @@ def check_state(optimizer: Optimizer, index: Any, weight: NDArray, state: Any) -
     MXNetError
         (also ValueError) with both forms.
     """
-    if not type(optimizer).__module__.startswith(_OURS):
+    if not _is_ours(optimizer):
         return
     usual = optimizer.create_state_multi_precision(index, weight)
     if not _same_form(state, usual):
@@ -151,7 +151,7 @@ def check_fits(optimizer: Optimizer, index: Any, weight: NDArray, state: Any) ->
     MXNetError
         (also TypeError) with both forms.
     """
-    if not type(optimizer).__module__.startswith(_OURS):
+    if not _is_ours(optimizer):
         return
     try:
         usual = _dtypes(optimizer.create_state_multi_precision(index, weight))
@@ -191,8 +191,8 @@ def _form(state: Any) -> str:
 
 
 def _new(obj: Any) -> Any:
-    """One as its class makes it, with 1 for what it asks for; of the base, where that cannot be."""
-    for args in ((), (1,), ([1],)):
+    """One as its class makes it, with 1 for what it asks for; of the base, where that cannot be, or it is not ours."""
+    for args in ((), (1,), ([1],)) if _is_ours(obj) else ():
         try:
             return type(obj)(*args)
         except Exception as e:
@@ -201,17 +201,22 @@ def _new(obj: Any) -> Any:
     return (Optimizer if isinstance(obj, Optimizer) else LRScheduler)()
 
 
+def _is_ours(obj: Any) -> bool:
+    """Whether a class is of this package; what those of others keep is theirs."""
+    return type(obj).__module__.partition(".")[0] == "mxcore"
+
+
 def _alike(name: str, value: Any, usual: Any) -> bool:
     if usual is None:
         return value is None or isinstance(value, _OPTIONAL.get(name, object))
     if name in _OPTIONAL and value is None:
         return True
     if isinstance(usual, numbers.Number):
-        return (
-            _count(value) if name in _COUNTS else _number(value) and (name != "aggregate_num" or isinstance(value, int))
-        )
+        if name in _COUNTS:
+            return _COUNTS[name](value)
+        return _number(value) and (name != "aggregate_num" or isinstance(value, int))
     if isinstance(usual, (list, tuple)):
-        return isinstance(value, (list, tuple)) and (name != "step" or all(map(_count, value)))
+        return isinstance(value, (list, tuple)) and (name != "step" or all(map(_updates, value)))
     return (
         isinstance(value, (dict, str)) and isinstance(value, str) is isinstance(usual, str)
         if isinstance(usual, (dict, str))
@@ -227,6 +232,10 @@ def _count(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and 0 <= int(value) < 1 << _LONGEST
 
 
+def _updates(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and (value == 0 or 1 <= value < 1 << _LONGEST)  # type: ignore[operator]
+
+
 def _text(value: Any) -> bool:
     return isinstance(value, str)
 
@@ -236,7 +245,9 @@ def _counts(value: Any) -> bool:
 
 
 #: Numbers of what has happened so far.
-_COUNTS = ("num_update", "begin_num_update", "count", "cur_step_ind", "step")
+_COUNTS = dict.fromkeys(("num_update", "begin_num_update", "cur_step_ind"), _count) | dict.fromkeys(
+    ("count", "step"), _updates
+)
 #: What tables hold.
 _TABLES = {
     "lr_mult": _number,

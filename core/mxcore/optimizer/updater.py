@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import reprlib
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from os import PathLike
 from typing import Any
 
+from .._core.errors import MXNetError, error, in_a_line
 from .._core.transfer import check_writable, read_only
 from .._io_files import checked, naming, read_whole
 from .._locks import fork_safe_lock, locked
@@ -82,7 +84,7 @@ class Updater:
             found = self._standing.get((index[0], len(index)))
             if found is not None:
                 optimizer._set_current_context(found.ctx.device_id if self.replicas else 0)
-                if found.step(optimizer, states, index, weight, grad):
+                if self._tell(index, weight, found.step, optimizer, states, index, weight, grad):
                     return
         if not getattr(optimizer, "allow_np_array", False):
             grad = [g if g.__class__ is NDArray else _classic(g) for g in grad]
@@ -98,12 +100,27 @@ class Updater:
                 check_state(optimizer, i, w, state)
                 states[i], self.states_synced[i] = state, True
         self._check(index, weight)  # before any of them moves
+        self._tell(index, weight, self._move, optimizer, index, grad, weight, given)
+
+    def _tell(self, index: Sequence[Any], weight: Sequence[Any], step: Callable[..., Any], *args: Any) -> Any:
+        """Make a step of weights; of one that fails the error says what does not fit, or has no value."""
         try:
-            self._move(optimizer, index, grad, weight, given)
-        except (TypeError, ValueError, LookupError, AttributeError):  # as states of another form give
-            for i, w in zip(index, weight):
-                check_fits(optimizer, i, w, states[i])
-            raise
+            return step(*args)
+        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as e:
+            for i, w in zip(index, weight):  # as states of another form give
+                if i in self.states:
+                    check_fits(self.optimizer, i, w, self.states[i])
+            if isinstance(e, MXNetError) or not isinstance(e, (ValueError, ArithmeticError)) or not self._is_stock:
+                raise
+            kind = next(kind for kind in (ArithmeticError, ValueError) if isinstance(e, kind))
+            what = f"optimizer {type(self.optimizer).__name__} cannot move a weight: {in_a_line(e)}"
+            raise error(kind, f"{what}; {_numbers(self.optimizer)}") from e
+
+    @property
+    def _is_stock(self) -> bool:
+        """Whether neither the rule nor its schedule is the user's own, whose errors are his."""
+        both = self.optimizer, self.optimizer.lr_scheduler
+        return all(what is None or type(what).__module__.startswith("mxcore.") for what in both)
 
     def _move(
         self,
@@ -316,6 +333,16 @@ def get_updater(optimizer: Optimizer) -> Updater:
     {}
     """
     return Updater(optimizer)
+
+
+def _numbers(optimizer: Optimizer) -> str:
+    """The numbers of an optimizer, and of its schedule."""
+    parts = []
+    for what in (optimizer, optimizer.lr_scheduler):
+        found = {k: v for k, v in getattr(what, "__dict__", {}).items() if isinstance(v, (int, float))}
+        if found:
+            parts.append(f"{type(what).__name__} has {', '.join(f'{k}={reprlib.repr(v)}' for k, v in found.items())}")
+    return "; ".join(parts)
 
 
 def _writable(state: Any) -> bool:

@@ -25,6 +25,7 @@ __all__ = [
     "infer_shapes",
     "infer_types",
     "named",
+    "noted",
     "unknown_dims",
     "variables",
 ]
@@ -107,8 +108,14 @@ def dtype_of(text: str) -> Any:
     return as_dtype(TYPE_CODES[int(text)] if text.isdigit() else text)
 
 
-def _hint(n: Node, what: str) -> Any:
-    """What an attribute of a variable says."""
+def noted(n: Node, what: str) -> Any:
+    """The shape or dtype (`what`) that an attribute of a variable says; None if it has none.
+
+    Raises
+    ------
+    MXNetError
+        (also ValueError) if that cannot be read.
+    """
     key = "__shape__" if what == "shape" else "__dtype__"
     text = n.attrs.get(key)
     if text is None:
@@ -136,7 +143,7 @@ def infer_heads(heads: Sequence[Entry], what: str, given: Mapping[str, Any]) -> 
     known: Values = {}
     for n in nodes:
         if n.op is None:
-            value = given[n.name] if n.name in given else _hint(n, what)
+            value = given[n.name] if n.name in given else noted(n, what)
             if value is not None:
                 known[n, 0] = value
     try:

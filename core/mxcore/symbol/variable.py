@@ -8,6 +8,7 @@ from .. import attribute
 from .._core.errors import error
 from .._core.graph import variable
 from .._core.params import as_dtype
+from .._interrupts import let_through
 from ..base import plain
 from ..parameters import Shape, dtype_name
 from .attrs import is_wrapped, kept
@@ -88,12 +89,30 @@ def Variable(
         found = dtype_name(as_dtype(dtype))
         attrs["__dtype__"] = str(_CODES.get(found, found))  # of some MXNet knows no number
     if init is not None:
-        attrs["__init__"] = init if isinstance(init, str) else init.dumps()
+        attrs["__init__"] = init if isinstance(init, str) else _text(name, init)
     for k, v in kwargs.items():
         if not is_wrapped(k):
             raise error(ValueError, f"Variable: attribute {k!r} must begin and end with two underscores")
         attrs[k] = str(v)
     return Symbol([(variable(name, **attrs), 0)])
+
+
+def _text(name: str, init: Any) -> str:
+    """An initializer as an attribute holds it."""
+    if isinstance(init, type) or not callable(getattr(init, "dumps", None)):
+        raise error(
+            TypeError,
+            f"Variable: init of {name!r} must be an initializer such as mx.init.One(), not one of several arrays "
+            f"(Load, Mixed), or the text of one, got {init!r}",
+        )
+    try:
+        found: str = init.dumps()
+    except (TypeError, ValueError) as e:
+        let_through(e)
+        raise error(
+            TypeError, f"Variable: init of {name!r}, a {type(init).__name__}, has an argument that is no text: {e}"
+        ) from None
+    return found
 
 
 var = Variable

@@ -32,20 +32,17 @@ def mxcore_graph_passes() -> list[GraphPass]:
 
         return norm_relu(graph)
 
-    def picked_softmax(graph: Graph) -> Graph:
-        from .passes.picked_softmax import picked_softmax
-
-        return picked_softmax(graph)
+    from .passes.norm_chains import norm_chains
 
     if not compiles():
         return []
-    wanted = {norm_relu: "BatchNorm", picked_softmax: "pick"}
-    return [GraphPass(f.__name__, -1, f, late=True, operators=[op]) for f, op in wanted.items()]
+    return [GraphPass("norm_relu", -1, norm_relu, late=True, operators=["BatchNorm"]), norm_chains()]
 
 
 @hookimpl
 def mxcore_report() -> list[str]:
-    from . import cache, jit, threads
+    from . import cache, jit, memory, threads
 
     state = "Numba kernels" if jit.available() else f"NumPy only: {jit.reason()}"
-    return [f"cpu: {state}, {threads.count()} compute thread(s), compiled code in {cache.CODE.folder}"]
+    spare = f", {kept / 1e6:.1f} MB of memory in reserve" if (kept := memory.held()) else ""
+    return [f"cpu: {state}, {threads.count()} compute thread(s), compiled code in {cache.CODE.folder}{spare}"]

@@ -97,6 +97,9 @@ def _take_in(value: Any, digest: Any, seen: set[int]) -> None:
         _take_in(value.__wrapped__, digest, seen)
         for cell in getattr(getattr(value, "_make", None), "__closure__", None) or ():
             _take_in(cell.cell_contents, digest, seen)
+    elif isinstance(value, np.vectorize):  # what a helper is without Numba
+        digest.update(b"vectorize")
+        _take_in(value.pyfunc, digest, seen)
     elif isinstance(value, np.ndarray):
         digest.update(f"{value.dtype.str}{value.shape}".encode() + value.tobytes())
     elif kind in (tuple, list, dict, set, frozenset):
@@ -125,9 +128,13 @@ def _take_in_code(code: types.CodeType, around: dict[str, Any], digest: Any, see
 
 @functools.cache
 def versions() -> str:
-    """Of all that makes code; asked for without importing it."""
+    """Of all that makes code; asked for without importing it.
+
+    Not of the system's kernel: an image is built on one machine and runs on others.
+    """
     made_by = [importlib.metadata.version(name) for name in ("numba", "llvmlite")]
-    return "|".join((*made_by, np.__version__, sys.version, platform.platform()))
+    system = sys.platform, platform.machine(), *platform.libc_ver()
+    return "|".join((*made_by, np.__version__, sys.version, *system))
 
 
 def attach(dispatcher: Any, stamp: str | None) -> Any:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -30,37 +32,45 @@ LIMIT = 1 << 28
 PATIENCE = 1000
 
 
+_bytes = operator.attrgetter("size")
+
+
 class _Reserve:
     """Memory that nobody uses, by size; what came last is used first."""
 
     def __init__(self) -> None:
-        # A block may be dropped by the garbage collector in the midst of `take` or `put` of the same thread.
-        self.lock, self.bytes, self.puts = fork_safe_lock(), 0, 0
-        self.free: list[Array] = []
-        self.since: list[int] = []  # of each: how many had been put when it came
+        # A block may be dropped by the garbage collector in the midst of `take` or `put` of the same thread, and so may
+        # those of a signal's handler, which may raise there, too: each step leaves all whole, and finds what there is.
+        self.lock, self.puts = fork_safe_lock(), itertools.count()
+        #: How many had been put when it came -> memory, in that order.
+        self.free: dict[int, Array] = {}
+
+    @property
+    def bytes(self) -> int:
+        return sum(map(_bytes, [*self.free.values()]))
 
     def take(self, size: int) -> Array:
         with self.lock:
-            for i in range(len(self.free) - 1, -1, -1):
-                if self.free[i].size == size:
-                    self.bytes -= size
-                    del self.since[i]
-                    return self.free.pop(i)
+            for n in reversed([*self.free]):
+                memory = self.free.get(n)
+                if memory is not None and memory.size == size and self.free.pop(n, None) is not None:
+                    return memory
         return np.empty(size, np.uint8)
 
     def put(self, memory: Array) -> None:
         with self.lock:
-            self.free.append(memory)
-            self.since.append(self.puts)
-            self.bytes += memory.size
-            self.puts += 1
-            while self.free and (self.bytes > LIMIT or self.puts - self.since[0] > PATIENCE):
-                del self.since[0]
-                self.bytes -= self.free.pop(0).size
+            now = next(self.puts)
+            self.free[now] = memory
+            over = self.bytes - LIMIT
+            for n in [*self.free]:
+                if over <= 0 and now - n < PATIENCE:
+                    break
+                gone = self.free.pop(n, None)
+                over -= 0 if gone is None else gone.size
 
     def clear(self) -> None:
         with self.lock:
-            self.free, self.since, self.bytes = [], [], 0
+            self.free = {}
 
 
 _reserve = _Reserve()
@@ -72,7 +82,7 @@ class _Block:
     __slots__ = ("__array_interface__", "memory")
 
     def __init__(self, memory: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        self.memory = memory
+        self.memory = memory  # first: `__del__` comes even if the rest does not
         self.__array_interface__ = {
             "version": 3,
             "shape": shape,
@@ -86,8 +96,15 @@ class _Block:
         put(self.memory)
 
 
-def empty(shape: tuple[int, ...], dtype: Any) -> Array:
+def empty(shape: tuple[int, ...], dtype: Any, least: int = _LARGE) -> Array:
     """Return a new array whose values are whatever they are.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    dtype : dtype
+    least : int
+        Bytes from which its memory is kept for the next one when it goes: 1 for what each call of a kernel needs.
 
     Examples
     --------
@@ -96,9 +113,9 @@ def empty(shape: tuple[int, ...], dtype: Any) -> Array:
     """
     dtype = np.dtype(dtype)
     size = math.prod(shape) * dtype.itemsize
-    if not _LARGE <= size <= LIMIT // 2 or dtype.kind not in "fiub":
+    if not least <= size <= LIMIT // 2 or dtype.kind not in "fiub":
         return np.empty(shape, dtype)
-    step = 1 << int(size).bit_length() - 4
+    step = 1 << max(int(size).bit_length() - 4, 0)
     return np.asarray(_Block(_reserve.take(-(-size // step) * step), shape, dtype))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from importlib import import_module
 
@@ -10,8 +11,13 @@ from mxcore.plugin import Graph, GraphPass, hookimpl
 API_VERSION = 1
 #: The devices of the host's memory, for which the kernels and passes are.
 DEVICES = ("cpu", "cpu_pinned", "cpu_shared")
-#: Without one of these a graph stays as it is.
+#: Where images come to have their channels last.
 CONVOLUTIONS = ("Convolution", "_backward_Convolution")
+#: Name of a pass -> its module, of which a function has the name, and operators without which a graph stays as it is.
+_PASSES = {
+    "onednn_layers": ("gather", ("Convolution", "FullyConnected")),
+    "onednn_channels_last": ("channels_last", CONVOLUTIONS),
+}
 
 
 @hookimpl
@@ -29,10 +35,9 @@ def mxcore_graph_passes() -> list[GraphPass]:
 
     if found() is None:
         return []
-    modules = {"onednn_layers": "gather", "onednn_channels_last": "channels_last"}
     return [
-        GraphPass(name, 0, partial(_passed, module), late=True, operators=CONVOLUTIONS)
-        for name, module in modules.items()
+        GraphPass(name, 0, partial(_passed, module), late=True, operators=operators)
+        for name, (module, operators) in _PASSES.items()
     ]
 
 
@@ -49,4 +54,13 @@ def mxcore_report() -> list[str]:
     lib = library()
     if lib is None:
         return [f"oneDNN: not used, {reason()}"]
-    return [f"oneDNN: {'.'.join(map(str, lib.version))}, {found()}"]
+    lines = [f"oneDNN: {'.'.join(map(str, lib.version))}, {found()}"]
+    if f"{__name__}.plan" in sys.modules:
+        from . import keeping, rooms
+
+        held = rooms.held(), keeping.held()
+        if not any(held):
+            return lines
+        scratch, weights = (f"{n / 1e6:.1f} MB" for n in held)
+        lines.append(f"oneDNN: {scratch} of scratch memory, {weights} of weights in its layouts")
+    return lines

@@ -2,7 +2,30 @@
 
 from __future__ import annotations
 
-from . import convolutions, eight_bits, products, recurrent, response, windows
+from . import (
+    convolutions,
+    eight_bits,
+    halves,
+    normalization,
+    pointwise,
+    products,
+    recurrent,
+    response,
+    softmax,
+    windows,
+)
 from .calls import kernels
 
-__all__ = ["convolutions", "eight_bits", "kernels", "products", "recurrent", "response", "windows"]
+__all__ = [
+    "convolutions",
+    "eight_bits",
+    "halves",
+    "kernels",
+    "normalization",
+    "pointwise",
+    "products",
+    "recurrent",
+    "response",
+    "softmax",
+    "windows",
+]

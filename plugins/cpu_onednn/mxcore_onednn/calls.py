@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -11,14 +12,17 @@ import numpy as np
 
 from mxcore.plugin import Call, Graph, KernelSet, Node, Op, Params, Spec, compute_without, known
 
+from .keeping import Kept
 from .library import Refused
-from .plan import Kept, LargeRoom, Plan
+from .plan import Plan
+from .rooms import LargeRoom
 
 __all__ = [
     "MOST",
     "PRIORITY",
     "alike",
     "binding",
+    "dtype_name",
     "floats",
     "graph_operator",
     "is_dense",
@@ -43,7 +47,13 @@ _told: set[str] = set()
 
 def takes(specs: Sequence[Spec], dtypes: str = "float32") -> bool:
     """Whether arrays are such as the library gets here: dense, of one of the dtypes, neither empty nor huge."""
-    return all(s.stype == "default" and s.dtype.name in dtypes.split() and 0 < s.size <= MOST for s in specs)
+    return all(s.stype == "default" and dtype_name(s.dtype) in dtypes.split() and 0 < s.size <= MOST for s in specs)
+
+
+@functools.lru_cache(64)
+def dtype_name(dtype: Any) -> str:
+    """The name of a dtype, which NumPy makes anew whenever it is asked for."""
+    return str(np.dtype(dtype).name)
 
 
 def floats(graph: Graph, entries: Iterable[tuple[Node, int]]) -> bool:
@@ -56,7 +66,7 @@ def floats(graph: Graph, entries: Iterable[tuple[Node, int]]) -> bool:
 
 def alike(*specs: Spec) -> str:
     """The dtype of arrays that the library takes, all of one dtype; empty if it does not."""
-    dtype = specs[0].dtype.name
+    dtype: str = dtype_name(specs[0].dtype)
     return dtype if dtype in ("float32", "bfloat16") and takes(specs, dtype) else ""
 
 
@@ -73,8 +83,10 @@ def run(
     other: Callable[[], None],
     kept: Kept | None = None,
     room: LargeRoom | None = None,
-) -> None:
+) -> bool:
     """Run a plan or, where the library cannot, another kernel; that is logged once for an operator.
+
+    Tells whether it was the library.
 
     Parameters
     ----------
@@ -99,11 +111,13 @@ def run(
         for o, place in zip(outs, places):
             if o is not place:
                 o[...] = place
+        return True
     except Refused as e:
         if name not in _told:
             _told.add(name)
             _log.warning("operator %s runs without oneDNN: %s", name, e)
         other()
+        return False
 
 
 @contextlib.contextmanager
@@ -148,6 +162,7 @@ def graph_operator(
     shapes: tuple[Sequence[Shape], Sequence[Shape]],
     flops: float,
     doc: str,
+    consists: Sequence[str],
 ) -> Op:
     """An operator that a graph pass makes for one place of a program.
 
@@ -164,13 +179,15 @@ def graph_operator(
     flops : float
         Operations of its products.
     doc : str
+    consists : sequence of str
+        What it computes, in words.
     """
     ins, outs = shapes
     names = " ".join(f"o{i}" for i in range(len(outs)))
     op = Op(name, body, inputs=" ".join(inputs), outputs=names, grad=None, doc=doc)
     op.shape(lambda p, _ins, _outs: ([*ins], [*outs]))
     op.attach(flops=lambda p, ins, outs: flops)
-    op.bind, op.owner = bind, "cpu_onednn"  # type: ignore[attr-defined]
+    op.bind, op.owner, op.consists = bind, "cpu_onednn", tuple(consists)  # type: ignore[attr-defined]
     return op
 
 

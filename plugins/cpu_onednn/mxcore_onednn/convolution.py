@@ -9,22 +9,10 @@ from typing import Any, NamedTuple
 from mxcore.layouts import axes
 from mxcore.plugin import Params
 
+from .descs import BIAS, DIFF_BIAS, DIFF_DST, DIFF_SRC, DIFF_WEIGHTS, DST, INFERENCE, SRC, WEIGHTS, Desc, dims
 from .library import ISA_AVX512, Library, Refused
-from .plan import (
-    BIAS,
-    DIFF_BIAS,
-    DIFF_DST,
-    DIFF_SRC,
-    DIFF_WEIGHTS,
-    DST,
-    INFERENCE,
-    SRC,
-    WEIGHTS,
-    Desc,
-    Plan,
-    dims,
-    plan_for,
-)
+from .plan import Plan
+from .plans import plan_for
 
 __all__ = [
     "Geometry",
@@ -144,21 +132,17 @@ class Maker:
     def of_data(self) -> int:
         """Of the gradient of its data."""
         lib, g = self.lib, self.g
-        hint = self.forward(strided=True)
-        try:
+        with lib.hinting(self.forward(strided=True)) as hint:
             descs = self._descs(True)
             return lib.new(
                 "convolution_backward_data_primitive_desc_create",
                 *(lib.engine, _DIRECT, *(d.handle for d in descs), *g.steps(), hint, lib.attr),
             )
-        finally:
-            lib.primitive_desc_destroy(hint)
 
     def of_weight(self, biased: bool) -> int:
         """Of the gradient of its weight, and of its bias, if there is one."""
         lib, g = self.lib, self.g
-        hint = self.forward()
-        try:
+        with lib.hinting(self.forward()) as hint:
             src, weight, dst = self._descs(False, last=g.last and not (self.blocks and prod(g.weight[2:]) > 1))
             shift = self._shift(biased)
             return lib.new(
@@ -166,8 +150,6 @@ class Maker:
                 *(lib.engine, _DIRECT, src.handle, weight.handle, shift and shift.handle, dst.handle),
                 *(*g.steps(), hint, lib.attr),
             )
-        finally:
-            lib.primitive_desc_destroy(hint)
 
 
 def _planned(

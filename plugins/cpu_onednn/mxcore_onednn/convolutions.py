@@ -14,7 +14,8 @@ from . import convolution as conv
 from .calls import MOST, PRIORITY, alike, keeping, kept, kernels, otherwise, run
 from .convolution import Geometry, backward_plan, forward_plan
 from .library import library
-from .plan import Plan, plan_for
+from .plan import Plan
+from .plans import plan_for
 from .rules import pays
 
 __all__: list[str] = []
@@ -131,17 +132,10 @@ def _transposes(p: Params, data: Spec, weight: Spec, *bias: Spec) -> bool:
 @keeping
 def _deconvolution(k: Call, p: Params, outs: Sequence[Any], data: Any, weight: Any, bias: Any = None) -> None:
     g = _around(p, data.shape, weight.shape, data.dtype.name)
-    plan, shift = _transposed_plan(g), bias
-    instead = otherwise("Deconvolution", k, p, outs, data, weight, *([] if bias is None else [bias]))
-
-    def other() -> None:
-        nonlocal shift
-        shift = None
-        instead()
-
-    run("Deconvolution", plan, [data, weight], outs[:1], other, kept(k, plan))
-    if shift is not None:
-        outs[0][...] += shift.reshape(-1, *[1] * (data.ndim - 2))
+    plan = _transposed_plan(g)
+    other = otherwise("Deconvolution", k, p, outs, data, weight, *([] if bias is None else [bias]))
+    if run("Deconvolution", plan, [data, weight], outs[:1], other, kept(k, plan)) and bias is not None:
+        outs[0][...] += bias.reshape(-1, *[1] * (data.ndim - 2))
 
 
 def _differentiates_transposed(p: Params, dy: Spec, data: Spec, weight: Spec) -> bool:

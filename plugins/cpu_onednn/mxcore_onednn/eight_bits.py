@@ -22,8 +22,11 @@ from mxcore.plugin import Call, Params, Spec, find_op
 from . import convolution as conv
 from .calls import PRIORITY, keeping, kept, kernels, otherwise, run, shaped, takes
 from .convolution import Geometry
+from .descs import DST, SRC, WEIGHTS, Desc
+from .keeping import Kept
 from .library import ISA_VNNI, Library, Refused, library
-from .plan import DST, SRC, WEIGHTS, Desc, Kept, Plan, plan_for
+from .plan import Plan
+from .plans import plan_for
 
 __all__: list[str] = []
 
@@ -183,7 +186,7 @@ def _convolution(k: Call, p: Params, outs: Sequence[Any], *arrays: Any) -> None:
         plan = _large_plan(_around(g))
         held = kept(k, plan)
         added += [bias, _constant(k, held, weight) if signed else None]
-    if _ran(_CONVOLUTION, k, p, outs, arrays, plan, ins, outs[0], held):
+    if run(_CONVOLUTION, plan, ins, [outs[0]], otherwise(_CONVOLUTION, k, p, outs, *arrays), held):
         _add(outs[0], added, (-1, *[1] * (data.ndim - 2)))
 
 
@@ -205,33 +208,10 @@ def _fully_connected(k: Call, p: Params, outs: Sequence[Any], *arrays: Any) -> N
     added = [bias, _constant(k, held, weight) if signed else None]
     ins = [_unsigned(rows) if signed else rows, weight]
     with shaped(outs[0], (rows.shape[0], weight.shape[0])) as place:
-        if _ran(_DENSE, k, p, outs, arrays, plan, ins, place, held):
+        if run(_DENSE, plan, ins, [place], otherwise(_DENSE, k, p, outs, *arrays), held):
             _add(place, added, (-1,))
         else:  # which is no copy where the place is the output
             place[...] = outs[0].reshape(place.shape)
-
-
-def _ran(
-    name: str,
-    k: Call,
-    p: Params,
-    outs: Sequence[Any],
-    arrays: Sequence[Any],
-    plan: Plan | None,
-    ins: Sequence[Any],
-    place: Any,
-    held: Kept | None,
-) -> bool:
-    """Run a plan into a place; whether another kernel did not have to write the outputs instead."""
-    alone = True
-
-    def other() -> None:
-        nonlocal alone
-        alone = False
-        otherwise(name, k, p, outs, *arrays)()
-
-    run(name, plan, ins, [place], other, held)
-    return alone
 
 
 def _add(place: Any, added: Sequence[Any], shape: Shape) -> None:

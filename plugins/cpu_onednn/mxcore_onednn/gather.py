@@ -1,13 +1,14 @@
 """The graph pass that puts neighbouring layers together: programs that infer compute them in the library's layouts.
 
-A region is convex: no path leaves it and comes back. It begins with a convolution and grows with the layers behind
-that the library computes; what it lacks code for, and what only others compute, stays outside.
+A region is convex: no path leaves it and comes back. It begins with a convolution, or a fully connected layer that is
+normalized, and grows with the layers behind that the library computes; what it lacks code for, and what only others
+compute, stays outside.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from math import prod
 from typing import Any
@@ -16,7 +17,7 @@ from mxcore.plugin import Graph, Node, Op
 
 from . import DEVICES
 from .calls import MOST, floats
-from .layers import ANCHORS, READS, build, takes
+from .layers import ANCHORS, BEFORE, READS, build, takes
 from .library import Refused, library
 from .region import Failed, Layer, Region, operator
 
@@ -47,6 +48,7 @@ def gather(graph: Graph) -> Graph:
     ):
         return graph
     fit = {id(n) for n in order if n.op is not None and _fits(graph, n)}
+    fit -= _apart(graph, fit)
     if not any(n.op.name in ANCHORS for n in order if id(n) in fit):
         return graph
     while True:
@@ -62,7 +64,7 @@ def gather(graph: Graph) -> Graph:
             why: list[Refused] = []
             plan = part.region.plan(build, why)
             if plan is not None:
-                part.op = operator(part.region, build, plan)
+                part.op = operator(part.region, build, plan, [n.name for n in nodes])
                 made.append(part)
             elif why and isinstance(why[0], Failed):
                 fit.discard(id(nodes[why[0].layer]))
@@ -81,6 +83,18 @@ def _fits(graph: Graph, n: Node) -> bool:
     if any(prod(shape) > MOST for shape in shapes):
         return False
     return takes(n.op.name, n.params, shapes[:-1], shapes[-1])
+
+
+def _apart(graph: Graph, fit: Collection[int]) -> set[int]:
+    """Nodes that have no place in a region, for want of the layer behind them that they would take in."""
+    reads = Counter(e for n in graph.nodes for e in n.inputs)
+    reads.update(graph.heads)
+    taken = {
+        n.inputs[0]
+        for n in graph.nodes
+        if id(n) in fit and BEFORE.get(getattr(n.inputs[0][0].op, "name", "")) == n.op.name and reads[n.inputs[0]] == 1
+    }
+    return {id(n) for n in graph.nodes if n.op is not None and n.op.name in BEFORE and (n, 0) not in taken}
 
 
 def _regions(order: Sequence[Node], fit: set[int], hidden: set[int]) -> list[list[Node]]:

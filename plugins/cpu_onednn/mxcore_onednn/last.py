@@ -210,7 +210,8 @@ def _operator(
     taken, given = ([turned(s) if i < n else s for i, s in enumerate(side)] for side, n in zip((ins, outs), images))
     flops = float(find_op(like).facet("flops", p, ins, outs, default=0))
     doc = f"`{like}` over arrays with channels last, by oneDNN."
-    op = graph_operator(name, body, bind, inputs.split()[: len(ins)], (taken, given), flops, doc)
+    consists = [f"{like}, channels last"]
+    op = graph_operator(name, body, bind, inputs.split()[: len(ins)], (taken, given), flops, doc, consists)
     work = flops + sum(map(prod, outs))
     op.cost(lambda p, ins, outs: work)
     return op

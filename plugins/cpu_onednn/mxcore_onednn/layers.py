@@ -1,16 +1,15 @@
 """What layers of a region are in the library's primitives.
 
-A convolution takes what follows it along: a normalization with fixed statistics goes into its weights and bias, a sum
-with another value and an activation are done where its results leave the registers.
+A convolution or fully connected layer takes what follows it along: a normalization with fixed statistics goes into its
+weights and bias, a sum with another value and an activation are done where its results leave the registers.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,43 +17,34 @@ from mxcore.layouts import channels_first
 from mxcore.plugin import Params
 
 from .convolution import Geometry, Maker
-from .library import Library, NoMemory, Refused
+from .descs import BIAS, DST, INFERENCE, MULTIPLE_SRC, SRC, WEIGHTS, Desc
+from .functions import ADD, MUL, RELU, SRC_1, SUM, Then, attributes, function_of
+from .library import Library, NoMemory, Refused, library
+from .normalization import scaled
 from .others import PreparedLast, prepared_last
-from .plan import BIAS, DST, INFERENCE, MULTIPLE_SRC, SRC, WEIGHTS, Desc, Plan, Tensor
+from .plan import Plan, Tensor
 from .region import Failed, Layer, Region
-from .rules import left, lies_last, prepares
+from .rules import folds, left, lies_last, prepares
 from .windows import Windows
 
-__all__ = ["ANCHORS", "READS", "build", "takes"]
+__all__ = ["ANCHORS", "BEFORE", "READS", "build", "takes"]
 
 Shape = tuple[int, ...]
-_SRC_1, _POST_OP = 2, 32768
-_RELU, _TANH, _ELU, _LOGISTIC, _CLIP, _GELU = 0x20, 0x21, 0x22, 0x29, 0x2E, 0x31
-_ADD, _MUL = 0x1FFF0, 0x1FFF1
-_PER_CHANNEL = 1 << 1
-
-_Function = tuple[int, float, float]
-_ACTIVATIONS: dict[str, _Function] = {"relu": (_RELU, 0, 0), "sigmoid": (_LOGISTIC, 0, 0), "tanh": (_TANH, 0, 0)}
-
-
-def function_of(op: str, p: Params) -> _Function | None:
-    """An elementwise layer as the library's function with its two numbers."""
-    if op == "Activation":
-        return _ACTIVATIONS.get(p.act_type)
-    if op == "LeakyReLU":
-        kinds = {"leaky": (_RELU, p.slope, 0.0), "elu": (_ELU, p.slope, 0.0), "gelu": (_GELU, 0.0, 0.0)}
-        return kinds.get(p.act_type)
-    if op == "clip":
-        return _CLIP, p.a_min, p.a_max
-    return _ACTIVATIONS.get(op)
-
-
 _SUMS, _PRODUCTS = ("elemwise_add", "broadcast_add"), ("elemwise_mul", "broadcast_mul")
 
 
 # -- which layers ----------------------------------------------------------------------------------------------------
 def _images(shape: Shape) -> bool:
-    return 3 <= len(shape) <= 5
+    """Whether these are images, or rows of numbers."""
+    return 2 <= len(shape) <= 5
+
+
+def _connects(p: Params, ins: Sequence[Shape], out: Shape) -> bool:
+    """Fully, to rows of numbers."""
+    lib, (data, weight) = library(), ins[:2]
+    if lib is None or len(out) > 2 or not _images(data):
+        return False
+    return folds(lib.isa, out[0], out[1], weight[1])
 
 
 def _convolves(p: Params, ins: Sequence[Shape], out: Shape) -> bool:
@@ -90,6 +80,7 @@ def _pools(p: Params, ins: Sequence[Shape], out: Shape) -> bool:
 
 _TAKES: dict[str, Callable[[Params, Sequence[Shape], Shape], bool]] = {
     "Convolution": _convolves,
+    "FullyConnected": _connects,
     "BatchNorm": _normalizes,
     **dict.fromkeys(_SUMS, _adds),
     **dict.fromkeys(_PRODUCTS, _multiplies),
@@ -97,10 +88,12 @@ _TAKES: dict[str, Callable[[Params, Sequence[Shape], Shape], bool]] = {
     "Concat": _joins,
     "Pooling": _pools,
 }
-#: Layers that a region begins with.
-ANCHORS = frozenset({"Convolution"})
+#: Layers that a region begins with, and that take others along.
+ANCHORS = frozenset({"Convolution", "FullyConnected"})
+#: Layers that are in a region only where one of another kind is behind them, which they alone are for.
+BEFORE = {"FullyConnected": "BatchNorm"}
 #: How many of a layer's inputs, the first ones, are images; of others all are. The rest comes from outside the region.
-READS = {"Convolution": 1, "BatchNorm": 1, "LeakyReLU": 1}
+READS = {"Convolution": 1, "FullyConnected": 1, "BatchNorm": 1, "LeakyReLU": 1}
 
 
 def takes(op: str, p: Params, ins: Sequence[Shape], out: Shape) -> bool:
@@ -132,6 +125,8 @@ class _Group:
     norm, act : int or None
     other : int or None
         The value that is added.
+    owner : str
+        Whose code computes it.
     """
 
     def __init__(self, layer: int) -> None:
@@ -139,6 +134,7 @@ class _Group:
         self.norm: int | None = None
         self.act: int | None = None
         self.other: int | None = None
+        self.owner = "cpu_onednn"
 
     def take(self, layer: int) -> None:
         self.layers.append(layer)
@@ -167,20 +163,20 @@ def _joined(
 ) -> _Group | None:
     """The group that a layer is computed with, noted there; None if with none."""
     alone = [(v, owner[v]) for v in layer.reads if v in owner and reads[v] == 1]
-    convolves = [(v, g) for v, g in alone if region.layers[g.layers[0]].op == "Convolution" and g.act is None]
+    products = [(v, g) for v, g in alone if region.layers[g.layers[0]].op in ANCHORS and g.act is None]
     if layer.op == "BatchNorm":
-        if convolves and layer.reads[0] == convolves[0][0] and len(convolves[0][1].layers) == 1:
-            convolves[0][1].norm = i
-            return convolves[0][1]
+        if products and layer.reads[0] == products[0][0] and len(products[0][1].layers) == 1:
+            products[0][1].norm = i
+            return products[0][1]
     elif layer.op in _SUMS:
-        free = [(v, g) for v, g in convolves if g.other is None]
+        free = [(v, g) for v, g in products if g.other is None]
         if free and len({*layer.reads}) == 2:
             value, group = max(free, key=lambda found: found[1].layers[-1])  # the other one is there by then
             group.other = layer.reads[layer.reads[0] == value]
             return group
     elif (_is_slope(layer) or function_of(layer.op, layer.p) is not None) and alone:
         group = alone[0][1]
-        if group.act is None and region.layers[group.layers[0]].op in ("Convolution", "BatchNorm", *_SUMS):
+        if group.act is None and region.layers[group.layers[0]].op in (*ANCHORS, "BatchNorm", *_SUMS):
             group.act = i
             return group
     return None
@@ -215,49 +211,8 @@ class _Apart(Refused):
         self.layer = layer
 
 
-class _Then(NamedTuple):
-    """What is done with the result of a primitive before it is written: one of these."""
-
-    function: _Function | None = None
-    #: A value for each channel: a term, or the slope of negative numbers.
-    term: Tensor | None = None
-    slope: Tensor | None = None
-
-
-#: What is there already is added.
-_SUM = _Then()
-
-
-@contextlib.contextmanager
-def _attributes(lib: Library, then: Sequence[_Then]) -> Iterator[tuple[int, dict[int, Tensor | None]]]:
-    """Attributes of a primitive for what is done with its result, and the arguments that this needs."""
-    args: dict[int, Tensor | None] = {}
-    attr = lib.new("primitive_attr_create")
-    ops = 0
-    try:
-        ops = lib.new("post_ops_create")
-        lib.primitive_attr_set_scratchpad_mode(attr, 1)
-        for i, (function, term, slope) in enumerate(then):
-            if function is not None:
-                lib.post_ops_append_eltwise(ops, *function)
-            elif term is not None:
-                lib.post_ops_append_binary(ops, _ADD, term.desc.handle)
-                args[_POST_OP * (i + 1) | _SRC_1] = term
-            elif slope is not None:
-                lib.post_ops_append_prelu(ops, _PER_CHANNEL)
-                args[_POST_OP * (i + 1) | WEIGHTS] = slope
-            else:
-                lib.post_ops_append_sum(ops, 1.0, 0, 0)
-        lib.primitive_attr_set_post_ops(attr, ops)
-        yield attr, args
-    finally:
-        if ops:
-            lib.post_ops_destroy(ops)
-        lib.primitive_attr_destroy(attr)
-
-
 def _folded(weight: Any, bias: Any, *arrays: Any, eps: float, plain: bool) -> None:
-    """Weights and bias of a convolution with the normalization behind it, into the first two arrays.
+    """Weights and bias of a layer with the normalization behind it, into the first two arrays.
 
     `arrays` are the weights, the bias if there is one, gamma, beta, mean and variance; `plain`: gamma is 1.
     """
@@ -265,11 +220,7 @@ def _folded(weight: Any, bias: Any, *arrays: Any, eps: float, plain: bool) -> No
     scale = 1 / np.sqrt(var + np.float32(eps))
     if not plain:
         scale *= gamma
-    np.multiply(
-        w.reshape(weight.shape),
-        scale.reshape(*weight.shape[: weight.ndim - w.ndim + 1], *[1] * (w.ndim - 1)),
-        out=weight,
-    )
+    np.multiply(w, scale.reshape(-1, *[1] * (w.ndim - 1)), out=weight.reshape(w.shape))  # which is dense
     bias[...] = beta - mean * scale
     if before:
         bias += before[0] * scale
@@ -300,13 +251,10 @@ def _copied(column: Any, values: Any) -> None:
     column[...] = values.reshape(column.shape)
 
 
-def _scaled(scale: Any, shift: Any, gamma: Any, beta: Any, mean: Any, var: Any, *, eps: float, plain: bool) -> None:
-    """A normalization with fixed statistics as a factor and a term."""
-    found = 1 / np.sqrt(var + np.float32(eps))
-    if not plain:
-        found *= gamma
-    scale[...] = found.reshape(scale.shape)
-    shift[...] = (beta - mean * found).reshape(shift.shape)
+def _windows(region: Region, layer: Layer) -> Shape:
+    """The shape of a fully connected layer's weight beside images: one window for each result, which sees all."""
+    data, weight, *_ = (region.shapes[v] for v in layer.reads)
+    return weight[:1] + data[1:]
 
 
 def _geometry(region: Region, convolution: Layer) -> Geometry:
@@ -327,6 +275,8 @@ class _Builder:
             if layer.op == "Convolution" and layer.p.num_group > 1 and layer.reads[1] in shapes:
                 n, *rest = region.inputs[layer.reads[1]]
                 shapes[layer.reads[1]] = (layer.p.num_group, n // layer.p.num_group, *rest)
+            elif layer.op == "FullyConnected":  # of layers that share it the last one: the others have it reordered
+                shapes[layer.reads[1]] = _windows(region, layer)
         arrays = [*shapes.values(), *(region.shapes[v] for v in region.outs)]
         self.plan = Plan(lib, [Desc.dense(lib, shape) for shape in arrays], steady)
         self.values: dict[int, Tensor] = dict(enumerate(self.plan.arrays[: len(region.inputs)]))
@@ -344,6 +294,7 @@ class _Builder:
     def build(self, apart: Collection[int]) -> Plan:
         region = self.region
         for group in _groups(region, apart):
+            first = len(self.plan.steps)
             try:
                 self._compute(group)
             except NoMemory:
@@ -352,6 +303,7 @@ class _Builder:
                 raise _Apart(group.layers[0]) if len(group.layers) > 1 else Failed(group.layers[0], e) from e
             for i in group.layers:
                 self.left.subtract(region.layers[i].reads)
+            self.plan.groups.append((first, tuple(group.layers), group.owner))
         plan = self.plan
         for i, v in enumerate(region.outs):
             target = plan.arrays[len(region.inputs) + i]
@@ -363,14 +315,14 @@ class _Builder:
         made = _MAKERS.get(layer.op, _Builder._function)(self, layer, group)
         self.values[self.region.number(group.layers[-1])] = made
 
-    def _then(self, group: _Group) -> list[_Then]:
+    def _then(self, group: _Group) -> list[Then]:
         """The activation of a group."""
         if group.act is None:
             return []
         layer = self.region.layers[group.act]
         if _is_slope(layer):
-            return [_Then(slope=self._column(layer.reads[1], self.region.number(group.act)))]
-        return [_Then(function_of(layer.op, layer.p))]
+            return [Then(slope=self._column(layer.reads[1], self.region.number(group.act)))]
+        return [Then(function_of(layer.op, layer.p))]
 
     def _column(self, v: int, image: int) -> Tensor:
         """An array of a number for each channel as what can be read beside an image."""
@@ -387,6 +339,8 @@ class _Builder:
         images of one place, wrong code.
         """
         tensor, shape = self.values[v], self.region.shapes[v]
+        if len(shape) == 2:  # rows, of which that is the layout of all
+            return self.plan.laid(tensor, Desc.dense(self.lib, shape))
         if tensor.array or tensor.desc == Desc.dense(self.lib, shape):
             return self.plan.reordered(tensor, Desc.channels_last(self.lib, shape))
         return tensor
@@ -398,20 +352,39 @@ class _Builder:
         takes the numbers of other channels.
         """
         tensor, shape = self._image(v), self.region.shapes[v]
-        return tensor if prod(shape[2:]) > 1 else self.plan.reordered(tensor, Desc.channels_last(self.lib, shape))
+        if len(shape) == 2 or prod(shape[2:]) > 1:
+            return tensor
+        return self.plan.reordered(tensor, Desc.channels_last(self.lib, shape))
 
     def _convolution(self, layer: Layer, group: _Group) -> Tensor:
-        region, lib, plan = self.region, self.lib, self.plan
-        g = _geometry(region, layer)
+        g = _geometry(self.region, layer)
         kernel = self.kernels.get(group.layers[0])
         if kernel is not None and (bends := self._bends(group)) is not None:
             return self._prepared(layer, group, g, kernel, *bends)
+        return self._taking(layer, group, g.grouped, partial(self._convolves, g))
+
+    def _connection(self, layer: Layer, group: _Group) -> Tensor:
+        shape, out = _windows(self.region, layer), self.region.shapes[self.region.number(group.layers[0])]
+
+        def describe(biased: bool, attr: int, source: Tensor) -> int:
+            lib = self.lib
+            weight, bias, made = Desc.any(lib, shape), Desc.dense(lib, out[1:]), Desc.dense(lib, out)
+            args = source.desc.handle, weight.handle, bias.handle if biased else None, made.handle, attr
+            return lib.new("inner_product_forward_primitive_desc_create", lib.engine, INFERENCE, *args)
+
+        return self._taking(layer, group, shape, describe)
+
+    def _taking(
+        self, layer: Layer, group: _Group, shape: Shape, describe: Callable[[bool, int, Tensor], int]
+    ) -> Tensor:
+        """A layer whose primitive takes what is behind it along; its weight has that shape there."""
+        lib, plan = self.lib, self.plan
         source = self.values[layer.reads[0]]
-        filters, shift = self._weights(layer, group, g)
+        filters, shift = self._weights(layer, group, shape)
         other = None if group.other is None else self.values[group.other]
-        then = [*([] if other is None else [_SUM]), *self._then(group)]
-        with _attributes(lib, then) as (attr, args):
-            desc = self._convolves(g, shift is not None, attr, source)
+        then = [*([] if other is None else [SUM]), *self._then(group)]
+        with attributes(lib, then) as (attr, args):
+            desc = describe(shift is not None, attr, source)
             if any(what.slope for what in then) and b"gemm" in plan.code(desc):
                 lib.primitive_desc_destroy(desc)
                 raise Refused("its products of matrices know no slopes")
@@ -419,7 +392,7 @@ class _Builder:
             if shift is not None:
                 args[BIAS] = shift
             if other is None:
-                args[DST] = None
+                args[DST] = self._place(group)
             else:
                 try:
                     args[DST] = plan.result_over(desc, other, self._free(group.other))  # type: ignore[arg-type]
@@ -429,21 +402,29 @@ class _Builder:
             return plan.add(desc, args)[DST]
 
     def _weights(
-        self, layer: Layer, group: _Group, g: Geometry, kernel: PreparedLast | None = None
+        self, layer: Layer, group: _Group, shape: Shape, kernel: PreparedLast | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Weight and bias of a convolution with the normalization behind it, as a kernel of others takes the weight."""
+        """Weight and bias of a layer with the normalization behind it, the weight as a kernel of others takes it."""
         _, weight, *bias = layer.reads
-        plan, shape = self.plan, g.grouped if kernel is None else (kernel.size,)
+        plan = self.plan
         if group.norm is not None:
             norm = self.region.layers[group.norm]
             make = _folded if kernel is None else partial(_folded_and_prepared, kernel=kernel)
             fold = partial(make, eps=norm.p.eps, plain=norm.p.fix_gamma)
-            filters, shift = plan.make(fold, [weight, *bias, *norm.reads[1:]], [shape, g.dst[1:2]])
+            filters, shift = plan.make(
+                fold, [weight, *bias, *norm.reads[1:]], [shape, self.region.inputs[norm.reads[1]]]
+            )
             return filters, shift
         filters = self.values[weight]
         if kernel is not None:
             [filters] = plan.make(partial(_prepared, kernel=kernel), [weight], [shape])
         return filters, self.values[bias[0]] if bias else None
+
+    def _place(self, group: _Group) -> Tensor | None:
+        """Where the result of a group belongs: rows that come last, and are for others, into their array at once."""
+        region, v = self.region, self.region.number(group.layers[-1])
+        last = group.layers[-1] == len(region.layers) - 1 and v in region.outs and len(region.shapes[v]) == 2
+        return self.plan.arrays[len(region.inputs) + region.outs.index(v)] if last else None
 
     def _free(self, v: int) -> bool:
         """Whether a value may be written over: it lies between, and nobody else reads it."""
@@ -457,7 +438,7 @@ class _Builder:
         if _is_slope(layer):
             return -np.inf, self._column(layer.reads[1], self.region.number(group.act))
         found = function_of(layer.op, layer.p)
-        if found is None or found[0] != _RELU:
+        if found is None or found[0] != RELU:
             return None
         return (-np.inf, found[1]) if found[1] else (0.0, None)
 
@@ -466,8 +447,9 @@ class _Builder:
     ) -> Tensor:
         """A convolution by another plugin's kernel for channels last, which takes along all that the library would."""
         plan, other = self.plan, group.other
+        group.owner = kernel.owner
         source = plan.laid(self.values[layer.reads[0]], Desc.channels_last(self.lib, g.src))
-        filters, shift = self._weights(layer, group, g, kernel)
+        filters, shift = self._weights(layer, group, (kernel.size,), kernel)
         images = Desc.channels_last(self.lib, g.dst)
         out = plan.between(images) if other is None else plan.over(images, self.values[other], self._free(other))
         run = partial(
@@ -513,21 +495,21 @@ class _Builder:
         source = self._by_channel(layer.reads[0])
         shape = self.region.shapes[layer.reads[0]]
         column = (1, shape[1], *[1] * (len(shape) - 2))
-        make = partial(_scaled, eps=layer.p.eps, plain=layer.p.fix_gamma)
+        make = partial(scaled, eps=layer.p.eps, plain=layer.p.fix_gamma)
         scale, shift = plan.make(make, layer.reads[1:], [column, column])
-        return self._binary(_MUL, source, scale, [_Then(term=shift), *self._then(group)])
+        return self._binary(MUL, source, scale, group, [Then(term=shift), *self._then(group)])
 
-    def _binary(self, kind: int, a: Tensor, b: Tensor, then: Sequence[_Then]) -> Tensor:
-        with _attributes(self.lib, then) as (attr, args):
+    def _binary(self, kind: int, a: Tensor, b: Tensor, group: _Group, then: Sequence[Then] = ()) -> Tensor:
+        with attributes(self.lib, then) as (attr, args):
             return self._add(
                 "binary_primitive_desc_create",
                 (kind, a.desc.handle, b.desc.handle, a.desc.handle, attr),
-                {SRC: a, _SRC_1: b, **args, DST: None},
+                {SRC: a, SRC_1: b, **args, DST: self._place(group)},
             )
 
     def _sum(self, layer: Layer, group: _Group) -> Tensor:
         a, b = map(self._by_channel, layer.reads)  # a slope may follow
-        return self._binary(_ADD, a, self.plan.laid(b, a.desc), self._then(group))
+        return self._binary(ADD, a, self.plan.laid(b, a.desc), group, self._then(group))
 
     def _product(self, layer: Layer, group: _Group) -> Tensor:
         shapes = self.region.shapes
@@ -535,7 +517,7 @@ class _Builder:
         image, by = self._image(a), self._image(b)
         if shapes[a] == shapes[b]:
             by = self.plan.laid(by, image.desc)
-        return self._binary(_MUL, image, by, [])
+        return self._binary(MUL, image, by, group)
 
     def _slope(self, layer: Layer, group: _Group) -> Tensor:
         if not _is_slope(layer):
@@ -583,6 +565,7 @@ class _Builder:
 
 _MAKERS: dict[str, Callable[[_Builder, Layer, _Group], Tensor]] = {
     "Convolution": _Builder._convolution,
+    "FullyConnected": _Builder._connection,
     "BatchNorm": _Builder._norm,
     **dict.fromkeys(_SUMS, _Builder._sum),
     **dict.fromkeys(_PRODUCTS, _Builder._product),

@@ -12,12 +12,12 @@ import functools
 import importlib.metadata
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from ctypes import POINTER, c_float, c_int, c_int64, c_size_t, c_uint, c_void_p
 from pathlib import Path
 from typing import Any
 
-from mxcore.plugin import Context, let_through
+from mxcore.plugin import Context, Device, let_through, processors
 
 __all__ = [
     "ISA_AVX2",
@@ -33,6 +33,8 @@ __all__ = [
 ]
 
 VARIABLE = "MXCORE_ONEDNN"
+#: What it says of none, and of the wheel's; else it names a file.
+_OFF, _WHEELS = ("0", "off"), ("", "1")
 _WHEEL, _FILE = "onednn-cpu-gomp", "libdnnl.so.3"
 #: The bits of ``dnnl_cpu_isa_avx2``: with less, our own kernels are no slower.
 ISA_AVX2 = 0x7
@@ -91,6 +93,16 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "dnnl_binary_primitive_desc_create": (_OUT, _PTR, c_int, _PTR, _PTR, _PTR, _PTR),
     "dnnl_concat_primitive_desc_create": (_OUT, _PTR, _PTR, c_int, c_int, _OUT, _PTR),
     "dnnl_eltwise_forward_primitive_desc_create": (_OUT, _PTR, c_int, c_int, _PTR, _PTR, c_float, c_float, _PTR),
+    "dnnl_eltwise_backward_primitive_desc_create": (
+        *(_OUT, _PTR, c_int, _PTR, _PTR, _PTR),
+        *(c_float, c_float, _PTR, _PTR),
+    ),
+    "dnnl_softmax_forward_primitive_desc_create": (_OUT, _PTR, c_int, c_int, _PTR, _PTR, c_int, _PTR),
+    "dnnl_softmax_backward_primitive_desc_create": (_OUT, _PTR, c_int, _PTR, _PTR, _PTR, c_int, _PTR, _PTR),
+    "dnnl_layer_normalization_forward_primitive_desc_create": (
+        *(_OUT, _PTR, c_int, _PTR, _PTR, _PTR),
+        *(c_float, c_uint, _PTR),
+    ),
     "dnnl_pooling_forward_primitive_desc_create": (
         *(_OUT, _PTR, c_int, c_int, _PTR, _PTR),
         *(_DIMS, _DIMS, _DIMS, _DIMS, _DIMS, _PTR),
@@ -100,6 +112,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
         *(_DIMS, _DIMS, _DIMS, _DIMS, _DIMS, _PTR, _PTR),
     ),
     "dnnl_matmul_primitive_desc_create": (_OUT, _PTR, _PTR, _PTR, _PTR, _PTR, _PTR),
+    "dnnl_inner_product_forward_primitive_desc_create": (_OUT, _PTR, c_int, _PTR, _PTR, _PTR, _PTR, _PTR),
     "dnnl_lstm_forward_primitive_desc_create": (
         *(_OUT, _PTR, c_int, c_int, _PTR, _PTR, _PTR, _PTR, _PTR, _PTR, _PTR, _PTR),
         *(_PTR, _PTR, _PTR, c_uint, _PTR),
@@ -153,9 +166,9 @@ class NoMemory(Refused):
 def found() -> Path | None:
     """The library's file, without loading it; None where there is none, or none is wanted."""
     named = os.environ.get(VARIABLE, "")
-    if named in ("0", "off"):
+    if named in _OFF:
         return None
-    if named not in ("", "1"):
+    if named not in _WHEELS:
         return Path(named)
     try:
         files = importlib.metadata.distribution(_WHEEL).files or []
@@ -171,14 +184,33 @@ def reason() -> str:
 
 @functools.cache
 def threads() -> Any:
-    """Those of the device, which all its kernels share: how many there are, and how OpenMP is loaded."""
-    return Context("cpu", 0).device.threads  # type: ignore[attr-defined]
+    """Those of the device, which all its kernels share: how many there are, and how OpenMP is loaded.
+
+    Another plugin's device may say nothing of its threads: then there are as many as processors.
+    """
+    return getattr(_device(), "threads", None) or _Processors()
 
 
 @functools.cache
 def blas_core() -> str:
     """For which processor the products of the BLAS that kernels call are written; empty where nobody knows."""
-    return str(Context("cpu", 0).device.blas_core)  # type: ignore[attr-defined]
+    return str(getattr(_device(), "blas_core", ""))
+
+
+class _Processors:
+    """The threads of a device that has no say in them."""
+
+    @staticmethod
+    def count() -> int:
+        return processors()
+
+    @staticmethod
+    def patient() -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
+
+def _device() -> Device:
+    return Context("cpu", 0).device
 
 
 @functools.cache
@@ -187,15 +219,18 @@ def library() -> Library | None:
     global _reason
     path = found()
     if path is None:
-        _reason = f"{VARIABLE} is 0" if os.environ.get(VARIABLE) else f"{_WHEEL} is not installed"
+        named = os.environ.get(VARIABLE, "")
+        _reason = f"{VARIABLE} is {named}" if named in _OFF else f"{_WHEEL} is not installed"
         return None
     try:
+        if not _device().host:
+            raise Refused(f"arrays of device 'cpu' of {type(_device()).__module__} are not NumPy's")
         return Library(path)
     except (OSError, AttributeError, Refused) as e:
         let_through(e)
         _reason = f"{path}: {e}"
         # Who has named a file wants to know; of a processor that is too old `mxcore info` tells.
-        level = logging.WARNING if os.environ.get(VARIABLE, "1") != "1" else logging.INFO
+        level = logging.INFO if os.environ.get(VARIABLE, "") in _WHEELS else logging.WARNING
         logging.getLogger("mxcore").log(level, "oneDNN is not used: %s", _reason)
         return None
 
@@ -257,6 +292,14 @@ class Library:
         handle = c_void_p()
         getattr(self, name)(ctypes.byref(handle), *args)
         return handle.value or 0
+
+    @contextlib.contextmanager
+    def hinting(self, desc: int) -> Iterator[int]:
+        """The descriptor of a forward primitive, for that of its gradient; it goes then."""
+        try:
+            yield desc
+        finally:
+            self.primitive_desc_destroy(desc)
 
 
 def _checked(name: str, function: Any) -> Any:

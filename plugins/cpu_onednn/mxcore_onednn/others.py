@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mxcore.plugin import Call, Params, Prepared, Spec, find_op, given_params, kernel_without
+from mxcore.plugin import Call, Params, Prepared, Spec, find_op, given_params, kernel_without, owner_without
 
 from . import DEVICES
 from .convolution import Geometry
@@ -81,11 +81,14 @@ class PreparedLast(NamedTuple):
         Numbers that the weight becomes.
     kernel : Prepared
     p : Params
+    owner : str
+        Whose it is.
     """
 
     size: int
     kernel: Prepared
     p: Params
+    owner: str
 
     def make(self, weight: Any, out: Any) -> None:
         """Make these numbers of a weight of channels first."""
@@ -102,4 +105,7 @@ def prepared_last(g: Geometry, p: Params) -> PreparedLast | None:
     bias = [] if p.no_bias else [Spec(g.dst[1:2], _FLOAT32)]
     found = kernel_without("cpu_onednn", "Convolution", DEVICES[0], last, *specs, *bias)
     prepared: Prepared | None = getattr(found, "prepared", None)
-    return None if prepared is None else PreparedLast(prepared.size(last, *specs), prepared, last)
+    if prepared is None:
+        return None
+    owner = owner_without("cpu_onednn", "Convolution", DEVICES[0], last, *specs, *bias)
+    return PreparedLast(prepared.size(last, *specs), prepared, last, owner)

@@ -3,124 +3,50 @@
 Arrays are dense, as NumPy has them; primitives want layouts of their own, in blocks of channels. A plan puts reorders
 where they differ. All that lies between lives in memory of the calling thread, which plans share, for they run to their
 end: primitives allocate nothing. What a plan has made of inputs that stay as they are, weights in another layout, it
-can leave out the next time (:class:`Kept`).
+can leave out the next time (:class:`~mxcore_onednn.keeping.Kept`).
 """
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import itertools
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from ctypes import c_float, c_int, c_int64, c_void_p
+from collections.abc import Callable, Collection, Mapping, Sequence
+from ctypes import c_float
 from functools import partial
 from math import prod
 from typing import Any, NamedTuple
-from weakref import WeakSet, WeakValueDictionary
 
 import numpy as np
 
-from mxcore.plugin import at_fork, hold_at_fork, memory_layout
+from mxcore.plugin import memory_layout
 
-from .library import Library, NoMemory, Refused, library, threads
+from .bound import Bound
+from .descs import (
+    BY_ARGUMENT,
+    DIFF_BIAS,
+    DIFF_SRC,
+    DIFF_WEIGHTS,
+    DST,
+    MULTIPLE_SRC,
+    QUERY,
+    SCRATCHPAD,
+    SRC,
+    WEIGHTS_ITER,
+    Desc,
+)
+from .keeping import Kept, Part
+from .library import Library, Refused
+from .rooms import MUCH, LargeRoom, Room, own
+from .teams import Threads, alone
 
-__all__ = ["MUCH", "Desc", "Kept", "LargeRoom", "Plan", "Room", "Tensor", "plan_for"]
+__all__ = ["Plan", "Tensor"]
 
 Array = np.ndarray[Any, Any]
 
-#: ``dnnl_f32`` and others, by dtype.
-_CODES = {"bfloat16": 2, "float32": 3, "int32": 4, "int8": 5, "uint8": 6}
-_ANY = 1  # dnnl_format_tag_any
-_BLOCKS = {3: 69, 4: 102, 5: 142}  # dnnl_nCw8c, dnnl_nChw8c, dnnl_nCdhw8c
-TRAINING, INFERENCE = 64, 96  # dnnl_forward_training and others
-SRC, DST, WEIGHTS, BIAS, WORKSPACE, SCRATCHPAD = 1, 17, 33, 41, 64, 80
-MULTIPLE_SRC = 1024
-DIFF_SRC, DIFF_DST, DIFF_WEIGHTS, DIFF_BIAS = 129, 145, 161, 169
-#: Which descriptor of a primitive an argument has.
-_QUERIED = SRC, DIFF_SRC, WEIGHTS, DIFF_WEIGHTS, DST, DIFF_DST, WORKSPACE, SCRATCHPAD
-_QUERY = {arg: 129 + i for i, arg in enumerate(_QUERIED)}
-#: Of recurrent layers: first states and last ones, and the weights of the state; their descriptors go by argument.
-SRC_ITER, SRC_ITER_C, DST_ITER, DST_ITER_C, WEIGHTS_ITER = 2, 3, 18, 19, 34
-_BY_ARGUMENT = 255  # dnnl_query_exec_arg_md
 _IMPLEMENTATION = 8  # dnnl_query_impl_info_str
-_ALIGNED = 64
 #: What lies between begins at multiples of this many bytes times those that `memory_layout` aligns to.
 _UNIT = 4
 #: Places of a function's vectors that are known at once.
 _KNOWN = 8
-
-
-class _Arg(ctypes.Structure):
-    _fields_ = [("arg", c_int), ("memory", c_void_p)]
-
-
-def dims(values: Sequence[int]) -> Any:
-    """Numbers as the library takes dimensions."""
-    return (c_int64 * 12)(*values)
-
-
-class Desc:
-    """Shape, dtype and layout of a tensor.
-
-    Parameters
-    ----------
-    lib : Library
-    handle : int
-        Owned from now on.
-    """
-
-    __slots__ = ("lib", "handle", "size")
-
-    def __init__(self, lib: Library, handle: int) -> None:
-        self.lib, self.handle = lib, handle
-        self.size: int = lib.memory_desc_get_size(handle)
-
-    def __del__(self) -> None:
-        self.lib.memory_desc_destroy(self.handle)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Desc) and bool(self.lib.memory_desc_equal(self.handle, other.handle))
-
-    __hash__ = None  # type: ignore[assignment]
-
-    @classmethod
-    def dense(
-        cls, lib: Library, shape: Sequence[int], dtype: str = "float32", order: Sequence[int] | None = None
-    ) -> Desc:
-        """Of an array in C order; `order` tells its axes, if the library names them in another order."""
-        strides, n = [1] * len(shape), len(shape)
-        for i in range(n - 2, -1, -1):
-            strides[i] = strides[i + 1] * shape[i + 1]
-        axes = range(n) if order is None else order
-        args = n, dims([shape[a] for a in axes]), _CODES[dtype], dims([strides[a] for a in axes])
-        return cls(lib, lib.new("memory_desc_create_with_strides", *args))
-
-    @classmethod
-    def any(cls, lib: Library, shape: Sequence[int], dtype: str = "float32") -> Desc:
-        """In the layout that a primitive likes best."""
-        return cls(lib, lib.new("memory_desc_create_with_tag", len(shape), dims(shape), _CODES[dtype], _ANY))
-
-    @classmethod
-    def blocks(cls, lib: Library, shape: Sequence[int]) -> Desc:
-        """Of images (n, c, *size), eight channels side by side."""
-        return cls(
-            lib, lib.new("memory_desc_create_with_tag", len(shape), dims(shape), _CODES["float32"], _BLOCKS[len(shape)])
-        )
-
-    @classmethod
-    def image(cls, lib: Library, shape: Sequence[int], last: bool, dtype: str = "float32") -> Desc:
-        """Of an array of images (n, c, *size), of which the library has the channels second, wherever they lie."""
-        return cls.channels_last(lib, shape) if last else cls.dense(lib, shape, dtype)
-
-    @classmethod
-    def channels_last(cls, lib: Library, shape: Sequence[int]) -> Desc:
-        """Of images (n, c, *size), the channels of a place side by side."""
-        n, c, *size = shape
-        strides = [c * prod(size), 1, *(c * prod(size[i + 1 :]) for i in range(len(size)))]
-        args = len(shape), dims(shape), _CODES["float32"], dims(strides)
-        return cls(lib, lib.new("memory_desc_create_with_strides", *args))
 
 
 class Tensor:
@@ -178,13 +104,18 @@ class Plan:
         All these arrays.
     unread : frozenset of int
         Those of them that nobody reads where all is kept.
-    parts : list of _Part
+    parts : list of Part
         What can be kept together.
+    ends : int
+        From which step on results are only put where they belong.
     """
 
     steady: frozenset[int] = frozenset()
     unread: frozenset[int] = frozenset()
-    parts: list[_Part] = []
+    parts: list[Part] = []
+    ends = 0
+    #: Who wants to know whenever a step is done: gets its number, and first of all -1.
+    tick: Callable[[int], None] | None = None
 
     def __init__(self, lib: Library, arrays: Sequence[Desc], steady: Collection[int] = ()) -> None:
         self.lib = lib
@@ -194,12 +125,14 @@ class Plan:
         self.keeps: dict[int, frozenset[int]] = {}
         self._recipes: dict[int, Any] = {t.index: t.index for t in self.arrays}
         self._reordered: dict[int, list[Tensor]] = {}
-        self._idle: list[_Bound] = []
+        self._idle: list[Bound] = []
         self._owned: list[int] = []
         self._late: list[_Step] = []
         self.scratch = 0
         #: Names of the code for each primitive but reorders, and of functions.
         self.codes: list[str] = []
+        #: First step, numbers of layers and owner of each group that is computed together, if who makes it notes them.
+        self.groups: list[tuple[int, tuple[int, ...], str]] = []
         self.workers: int = lib.openmp.omp_get_max_threads()  # as `plan_for` has set it
 
     # -- make ------------------------------------------------------------------------------------------------------
@@ -266,9 +199,9 @@ class Plan:
 
     def _queried(self, desc: int, arg: int) -> Desc | None:
         if arg == WEIGHTS_ITER:
-            handle = self.lib.primitive_desc_query_md(desc, _BY_ARGUMENT, arg)
-        elif arg in _QUERY:
-            handle = self.lib.primitive_desc_query_md(desc, _QUERY[arg], 0)
+            handle = self.lib.primitive_desc_query_md(desc, BY_ARGUMENT, arg)
+        elif arg in QUERY:
+            handle = self.lib.primitive_desc_query_md(desc, QUERY[arg], 0)
         else:
             return None
         return Desc(self.lib, self.lib.new("memory_desc_clone", handle)) if handle else None
@@ -346,7 +279,8 @@ class Plan:
 
     def deliver(self, tensor: Tensor, array: Tensor) -> None:
         """Let the value be in an array at the end."""
-        self._late.append(self._reorder(tensor, array))
+        if tensor is not array:
+            self._late.append(self._reorder(tensor, array))
 
     def _reorder(self, source: Tensor, target: Tensor) -> _Step:
         lib = self.lib
@@ -360,6 +294,7 @@ class Plan:
 
     def done(self) -> Plan:
         """No more primitives; the results are put in order, and memory is laid out."""
+        self.ends = len(self.steps)
         self.steps += self._late
         lives: dict[int, list[int]] = {}
         for i, step in enumerate(self.steps):
@@ -379,7 +314,7 @@ class Plan:
         self.unread, self.parts = self.steady - read, self._parts(read)
         return self
 
-    def _parts(self, read: Collection[int]) -> list[_Part]:
+    def _parts(self, read: Collection[int]) -> list[Part]:
         """What can be kept of the tensors that further steps `read`, by the arrays that it is made of."""
         steps: dict[frozenset[int], list[int]] = {}
         for i, sources in self.keeps.items():
@@ -390,7 +325,7 @@ class Plan:
             tensors = [t for i in numbers for t in self.steps[i].made if t.index in read]
             recipe = tuple(arrays), tuple(self._recipes[t.index] for t in tensors)
             descs = [self.arrays[a].desc for a in arrays] + [t.desc for t in tensors]
-            parts.append(_Part(arrays, numbers, tensors, recipe, descs))
+            parts.append(Part(arrays, numbers, tensors, recipe, descs))
         return parts
 
     # -- run -------------------------------------------------------------------------------------------------------
@@ -415,28 +350,28 @@ class Plan:
         try:
             bound = self._idle.pop()
         except IndexError:
-            bound = _Bound(self)
+            bound = Bound(self)
         self._run(bound, arrays, kept, room)
         self._idle.append(bound)
 
-    def run_kept(self, bound: _Bound, arrays: Sequence[Array], kept: Kept | None) -> None:
+    def run_kept(self, bound: Bound, arrays: Sequence[Array], kept: Kept | None) -> None:
         """Do it, as `run`, with memory objects of the caller's."""
         self._run(bound, arrays, kept, None)
 
-    def _run(self, bound: _Bound, arrays: Sequence[Array], kept: Kept | None, room: LargeRoom | None) -> None:
-        if _alone and self.workers > 1:
+    def _run(self, bound: Bound, arrays: Sequence[Array], kept: Kept | None, room: LargeRoom | None) -> None:
+        if alone() and self.workers > 1:
             raise Refused("a forked child has one thread, this was made for more")
-        lender: Room = _own.room if room is None or self.scratch < MUCH else room
+        lender: Room = own.room if room is None or self.scratch < MUCH else room
         with Threads(self.lib, self.workers), lender.lent() as place:
             bound.run(self, arrays, kept, place)
 
-    def bound(self) -> _Bound:
+    def bound(self) -> Bound:
         """Memory objects for whoever runs it often."""
-        return _Bound(self)
+        return Bound(self)
 
-    def run_bound(self, bound: _Bound) -> bool:
+    def run_bound(self, bound: Bound) -> bool:
         """Do it with arrays that have their places already; False if the thread's memory is in use."""
-        room = _own.room
+        room = own.room
         if room.busy:
             return False
         lib, n = self.lib, self.workers
@@ -491,438 +426,3 @@ def _over(function: Callable[..., None], sizes: Sequence[int]) -> Callable[..., 
 def _named(make: Callable[..., None]) -> Any:
     """Equal for functions that do the same."""
     return (make.func, make.args, *make.keywords.items()) if isinstance(make, partial) else make
-
-
-class _Part(NamedTuple):
-    """What a plan makes of some arrays, and can keep of them.
-
-    Attributes
-    ----------
-    arrays, steps : list of int
-    tensors : list of Tensor
-        What is read by further steps.
-    recipe : hashable
-        With `descs` equal for parts that make the same of the same arrays.
-    descs : list of Desc
-        Of the arrays and of the tensors.
-    """
-
-    arrays: list[int]
-    steps: list[int]
-    tensors: list[Tensor]
-    recipe: Any
-    descs: list[Desc]
-
-
-class _Copy(NamedTuple):
-    """What was made of arrays: nobody writes to it any more.
-
-    Attributes
-    ----------
-    stamps : list
-        Of the arrays at that time.
-    places : list of int
-        Of the part's tensors.
-    """
-
-    stamps: list[Any]
-    places: list[int]
-    memory: list[Array]
-
-
-class _Settled(NamedTuple):
-    """All that a plan can keep, as long as the stamps are these: the steps that are done, and what they have made."""
-
-    stamps: Mapping[int, Any]
-    done: frozenset[int]
-    held: list[tuple[_Part, _Copy]]
-
-
-#: Of calls that keep nothing.
-_NOTHING = _Settled({}, frozenset(), [])
-
-
-class _Shelf:
-    """Where the last copy of what is made of arrays stands, for all plans that make the same of them."""
-
-    __slots__ = ("key", "descs", "copy", "__weakref__")
-
-    def __init__(self, key: Any, descs: list[Desc]) -> None:
-        self.key, self.descs = key, descs
-        self.copy: _Copy | None = None
-
-
-#: By recipe and arrays, and numbered where layouts differ. They go with those who keep something there.
-_shelves: WeakValueDictionary[Any, _Shelf] = WeakValueDictionary()
-
-
-class Kept:
-    """What a plan makes of inputs that stay as they are, for as long as they do.
-
-    Plans that make the same of the same arrays share it, such as those of one layer for several sizes of images.
-
-    Parameters
-    ----------
-    plan : Plan
-    stamps : mapping of int to object, optional
-        Array -> what is equal as long as it stays as it is; None: it may change unseen. Its owner changes it.
-
-    Attributes
-    ----------
-    stamps : mapping of int to object
-        Array -> its stamp at this call.
-    memories : mapping of int to object
-        Array -> what stands for its memory, whatever is there.
-    """
-
-    __slots__ = ("plan", "stamps", "memories", "_shelves", "_settled")
-
-    def __init__(self, plan: Plan, stamps: Mapping[int, Any] | None = None) -> None:
-        self.plan = plan
-        self.stamps: Mapping[int, Any] = stamps or {}
-        #: Else nobody shares it.
-        self.memories: Mapping[int, Any] = dict.fromkeys(plan.steady, object())
-        self._shelves: list[_Shelf | None] = [None] * len(plan.parts)
-        self._settled: _Settled | None = None
-
-    @property
-    def settled(self) -> _Settled | None:
-        """All of it, if it is of the inputs as they are: that is while its owner leaves the same object as `stamps`."""
-        found = self._settled
-        return found if found is not None and found.stamps is self.stamps else None
-
-    def settle(self, held: list[tuple[_Part, _Copy]]) -> _Settled:
-        """Note that all of it is there."""
-        self._settled = _Settled(self.stamps, frozenset(self.plan.keeps), held)
-        return self._settled
-
-    def known(self, part: _Part) -> list[Any] | None:
-        """The stamps of a part's arrays; None if one may change unseen."""
-        found = [self.stamps[a] for a in part.arrays]
-        return None if None in found else found
-
-    @property
-    def filled(self) -> bool:
-        """Whether all of it is there, and of the inputs as they are."""
-        return all(self.copy(i) is not None for i in range(len(self.plan.parts)))
-
-    def copy(self, number: int) -> _Copy | None:
-        """What there is of a part, made of its arrays as they are."""
-        shelf = self._shelf(number)
-        found = None if shelf is None else shelf.copy
-        return found if found is not None and found.stamps == self.known(self.plan.parts[number]) else None
-
-    def begin(self, number: int) -> _Copy | None:
-        """Memory for a part that is made anew, if it can be kept; what was made of the arrays before is let go."""
-        part, shelf = self.plan.parts[number], self._shelf(number)
-        stamps = self.known(part)
-        if shelf is None or stamps is None:
-            return None
-        shelf.copy = None
-        try:
-            made = [_aligned(t.desc.size) for t in part.tensors]
-        except NoMemory:
-            return None
-        return _Copy(stamps, [at for _, at in made], [memory for memory, _ in made])
-
-    def end(self, number: int, copy: _Copy) -> None:
-        """It is made."""
-        shelf = self._shelves[number]
-        assert shelf is not None
-        shelf.copy = copy
-
-    def _shelf(self, number: int) -> _Shelf | None:
-        part = self.plan.parts[number]
-        if self.known(part) is None:
-            return None
-        key = part.recipe, tuple(self.memories[a] for a in part.arrays)
-        shelf = self._shelves[number]
-        if shelf is None or shelf.key != key:
-            with _lock:
-                for i in itertools.count():
-                    shelf = _shelves.get((i, key))
-                    if shelf is None:
-                        shelf = _shelves[i, key] = _Shelf(key, part.descs)
-                    if shelf.descs == part.descs:
-                        break
-            self._shelves[number] = shelf
-        return shelf
-
-
-class _Bound:
-    """A plan's memory objects, for one call at a time."""
-
-    __slots__ = ("lib", "stream", "memories", "places", "between", "calls", "live", "base", "settled")
-
-    def __init__(self, plan: Plan) -> None:
-        lib = self.lib = plan.lib
-        self.memories: list[int] = []
-        #: Where each memory lies; in programs arrays stay where they are.
-        self.places = [0] * len(plan.tensors)
-        self.between = [t.offset for t in plan.tensors if not t.array]
-        self.stream = lib.new("stream_create", lib.engine, 1)
-        for t in plan.tensors:
-            self.memories.append(lib.new("memory_create", t.desc.handle, lib.engine, None))
-        self.calls: list[tuple[Any, ...]] = []
-        for step in plan.steps:
-            packed = (_Arg * len(step.args))(*[_Arg(arg, self.memories[t.index]) for arg, t in step.args])
-            self.calls.append((step.primitive, self.stream, len(step.args), ctypes.cast(packed, c_void_p), packed))
-        #: The arrays that are read or written where all that can be kept is.
-        self.live = [i for i in range(len(plan.arrays)) if i not in plan.unread]
-        self.base = 0
-        #: What was kept at the last call, if that was all that can be.
-        self.settled: _Settled | None = None
-
-    def run(self, plan: Plan, arrays: Sequence[Array], kept: Kept | None, room: Room) -> None:
-        """Do it: where nothing but some arrays has moved since the last call, in a few steps of Python's."""
-        base, settled = room.at(plan.scratch), _NOTHING if kept is None else kept.settled
-        if settled is None or settled is not self.settled or base != self.base:
-            self._anew(plan, arrays, kept, base)
-            return
-        places = self.places
-        for i in range(len(arrays)) if kept is None else self.live:
-            place = self._address(plan, arrays, i)
-            if place != places[i]:
-                self.lib.memory_set_data_handle(self.memories[i], place)
-                places[i] = place
-        self._execute(plan, arrays, settled.done)
-
-    @staticmethod
-    def _address(plan: Plan, arrays: Sequence[Array], i: int) -> int:
-        a = arrays[i]
-        if a.nbytes != plan.arrays[i].desc.size:
-            raise Refused(f"an array of {a.shape} {a.dtype} is not what this was made for")
-        return int(a.__array_interface__["data"][0])
-
-    def _anew(self, plan: Plan, arrays: Sequence[Array], kept: Kept | None, base: int) -> None:
-        done: set[int] = set()
-        held: list[tuple[_Part, _Copy]] = []
-        fresh: list[tuple[int, _Copy]] = []
-        for i, part in enumerate(plan.parts) if kept is not None else ():
-            copy = kept.copy(i)  # type: ignore[union-attr]
-            if copy is not None:
-                done.update(part.steps)
-            elif (copy := kept.begin(i)) is not None:  # type: ignore[union-attr]
-                fresh.append((i, copy))
-            if copy is not None:
-                held.append((part, copy))
-        places = self.places.copy()
-        # What nobody reads now may lie anywhere.
-        for i in self.live if len(done) == len(plan.keeps) else range(len(arrays)):
-            places[i] = self._address(plan, arrays, i)
-        places[len(arrays) :] = [base + offset for offset in self.between]
-        for part, copy in held:
-            for t, place in zip(part.tensors, copy.places):
-                places[t.index] = place
-        for i, place in enumerate(places):
-            if place != self.places[i]:
-                self.place(i, place)
-        self._execute(plan, arrays, done)
-        for i, copy in fresh:
-            kept.end(i, copy)  # type: ignore[union-attr]
-        self.base, self.settled = base, _NOTHING if kept is None else None
-        if kept is not None and len(held) == len(plan.parts):
-            self.settled = kept.settle(held)
-
-    def place(self, i: int, address: int) -> None:
-        """Let a tensor lie somewhere."""
-        self.lib.memory_set_data_handle(self.memories[i], address)
-        self.places[i] = address
-
-    def move(self, first: int, base: int) -> None:
-        """Let what lies between, of tensors from the `first` on, lie in memory that begins here."""
-        if base != self.base:
-            for i, offset in enumerate(self.between, first):
-                self.place(i, base + offset)
-            self.base = base
-
-    def _execute(self, plan: Plan, arrays: Sequence[Array], done: Collection[int]) -> None:
-        execute, places = self.lib.primitive_execute, self.places
-        for i, (primitive, stream, count, args, _) in enumerate(self.calls):
-            if i in done:
-                continue
-            if primitive:
-                execute(primitive, stream, count, args)
-            else:
-                step = plan.steps[i]
-                try:
-                    step.function([places[t.index] for _, t in step.args], [arrays[a] for a in step.arrays])  # type: ignore[misc]
-                except MemoryError as e:
-                    raise NoMemory(f"no memory for a step of a plan: {e}") from e
-
-    def __del__(self) -> None:
-        with contextlib.suppress(AttributeError):  # there was no memory for one, or an interrupt came
-            for memory in self.memories:
-                self.lib.memory_destroy(memory)
-            self.lib.stream_destroy(self.stream)
-
-
-def _aligned(size: int) -> tuple[np.ndarray[Any, Any], int]:
-    """So many bytes, and where they begin."""
-    try:
-        memory = np.empty(size + _ALIGNED, np.uint8)
-    except MemoryError as e:
-        raise NoMemory(f"no memory for {size} bytes: {e}") from e
-    address = memory.ctypes.data
-    return memory, address + -address % _ALIGNED
-
-
-class Room:
-    """Memory for what lies between, for one call at a time."""
-
-    memory: Array | None = None
-    place = 0
-    busy = False
-
-    @contextlib.contextmanager
-    def lent(self) -> Iterator[Room]:
-        """For a call; one in the middle of another, by a signal handler or a finalizer, gets one of its own."""
-        room = Room() if self.busy else self
-        room.busy = True
-        try:
-            yield room
-        finally:
-            room.busy = False
-
-    def at(self, size: int) -> int:
-        """Where so many bytes begin; what lies there stays until the next call."""
-        if self.memory is None or self.memory.nbytes < size + _ALIGNED:
-            self.memory = None  # before others are asked for
-            self.memory, self.place = _aligned(size)
-        return self.place
-
-
-class LargeRoom(Room):
-    """A room of which there is one for all calls that do not run at the same time.
-
-    It stays as long as one of those who have had it.
-    """
-
-    _all: WeakSet[Room] = WeakSet()
-    _mine: Room | None = None
-
-    @contextlib.contextmanager
-    def lent(self) -> Iterator[Room]:
-        with _lock:
-            room = self._mine
-            if room is None or room.busy:
-                room = self._mine = next((r for r in self._all if not r.busy), None) or Room()
-                self._all.add(room)
-            room.busy = True
-        try:
-            yield room
-        finally:
-            room.busy = False
-
-
-class _Own(threading.local):
-    """A thread's room for all its plans.
-
-    Whoever uses it holds the room itself: what belongs to daemon threads is dropped at the end of the process, while
-    they still compute.
-    """
-
-    def __init__(self) -> None:
-        self.room = Room()
-
-
-_own = _Own()
-#: A plan that needs more bytes gets a room that goes with its users, if any: what a thread has stays for good.
-MUCH = 1 << 24
-
-
-# -- one for each operator and set of shapes ------------------------------------------------------------------------
-_LIMIT = 512
-#: Less work than this is done before another thread has heard of it.
-_LITTLE = 1 << 18
-_plans: OrderedDict[Any, Plan | Refused] = OrderedDict()
-#: Of the dictionary; and of who makes a plan, which takes long for many layers. A signal handler may come in between.
-_lock, _making = threading.RLock(), threading.RLock()
-_alone = False  # in a forked child, where the library's threads are not
-
-
-def _in_child() -> None:
-    global _alone
-    _alone = True
-
-
-at_fork(after_in_child=_in_child)
-# Nobody makes a plan while the process is forked: the library's own locks are free in the child. The last comes first.
-hold_at_fork(_lock)
-hold_at_fork(_making)
-
-
-def workers(work: float = _LITTLE) -> int:
-    """How many threads the library may use in the calling thread for so many multiplications."""
-    return 1 if _alone or work < _LITTLE else threads().count()
-
-
-def plan_for(
-    key: tuple[Any, ...], make: Callable[[Library], Plan], work: float, refused: list[Refused] | None = None
-) -> Plan | None:
-    """The plan of an operator and its shapes, made once for each number of threads; None if the library refuses it.
-
-    Where there is no memory it is tried again at the next call.
-
-    Parameters
-    ----------
-    key : tuple
-        Operator, shapes, parameters.
-    make : callable
-        ``(library) -> Plan``, which may raise `Refused`.
-    work : float
-        Multiplications: a little is done by one thread.
-    refused : list, optional
-        Gets what `make` has raised.
-    """
-    key = (workers(work), *key)
-    found = _known(key)
-    lib = library() if found is None else None
-    if lib is not None:
-        with _making:
-            found = _known(key)
-            if found is None:
-                try:
-                    with Threads(lib, key[0]):
-                        found = make(lib)
-                except NoMemory:
-                    return None
-                except Refused as e:
-                    found = e.with_traceback(None)  # which holds what was made so far
-                with _lock:
-                    _plans[key] = found
-                    if len(_plans) > _LIMIT:
-                        _plans.popitem(last=False)
-    if isinstance(found, Refused) and refused is not None:
-        refused.append(found)
-    return found if isinstance(found, Plan) else None
-
-
-def _known(key: Any) -> Plan | Refused | None:
-    with _lock:
-        if key not in _plans:
-            return None
-        _plans.move_to_end(key)
-        return _plans[key]
-
-
-class Threads:
-    """``with Threads(lib, n)``: OpenMP takes so many threads for what the calling thread starts."""
-
-    __slots__ = ("lib", "n", "before")
-
-    def __init__(self, lib: Library, n: int) -> None:
-        self.lib, self.n = lib, n
-
-    def __enter__(self) -> None:
-        self.before = self.lib.openmp.omp_get_max_threads()
-        if self.before != self.n:
-            try:
-                self.lib.openmp.omp_set_num_threads(self.n)
-            except BaseException:  # an interrupt behind it
-                self.__exit__()
-                raise
-
-    def __exit__(self, *exc: object) -> None:
-        if self.before != self.n:
-            self.lib.openmp.omp_set_num_threads(self.before)

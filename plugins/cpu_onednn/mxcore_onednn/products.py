@@ -11,9 +11,11 @@ import numpy as np
 
 from mxcore.plugin import Call, Params, Spec, compute_without, find_op
 
-from .calls import PRIORITY, alike, binding, keeping, kept, kernels, otherwise, run, shaped, takes
+from .calls import PRIORITY, alike, binding, keeping, kept, kernels, otherwise, run, shaped
+from .descs import BIAS, DST, SRC, WEIGHTS, Desc
 from .library import Library, library
-from .plan import BIAS, DST, SRC, WEIGHTS, Desc, Plan, plan_for
+from .plan import Plan
+from .plans import plan_for
 from .rules import multiplies, worth
 from .standing import Standing
 
@@ -107,16 +109,16 @@ class Times:
 
 # -- many of them ---------------------------------------------------------------------------------------------------
 def _many(p: Params, lhs: Spec, rhs: Spec) -> bool:
-    if not (takes([lhs, rhs]) and lhs.ndim == rhs.ndim == 3 and lhs.shape[0] > 1):
+    dtype, lib, turned = alike(lhs, rhs), library(), (p.transpose_a, p.transpose_b)
+    if lib is None or not dtype or not lhs.ndim == rhs.ndim == 3 or lhs.shape[0] < 2:
         return False
-    lib, turned = library(), (p.transpose_a, p.transpose_b)
     work = prod(lhs.shape[1:]) * _result(lhs.shape, rhs.shape, turned)[-1]
-    return lib is not None and worth(lib.isa, lhs.shape[0], work) and _plan(lhs.shape, rhs.shape, turned) is not None
+    return worth(lib.isa, dtype, lhs.shape[0], work) and _plan(lhs.shape, rhs.shape, turned, dtype) is not None
 
 
 @kernels.kernel("batch_dot", when=_many, priority=PRIORITY, out=True)
 def _batch_dot(k: Call, p: Params, outs: Sequence[Any], lhs: Any, rhs: Any) -> None:
-    plan = _plan(lhs.shape, rhs.shape, (p.transpose_a, p.transpose_b))
+    plan = _plan(lhs.shape, rhs.shape, (p.transpose_a, p.transpose_b), lhs.dtype.name)
     run("batch_dot", plan, [lhs, rhs], outs[:1], otherwise("batch_dot", k, p, outs, lhs, rhs))
 
 
@@ -208,6 +210,12 @@ def _differentiates(p: Params, dy: Spec, data: Spec, weight: Spec) -> bool:
 _FEW = 4096
 
 
+def _added_up(dy: Any, out: Any) -> None:
+    """The gradient of a bias, of bfloat16, whose body would compute the other gradients as well."""
+    parts = [np.add.reduce(dy[i : i + _FEW], axis=0, dtype=np.float32) for i in range(0, len(dy), _FEW)]
+    out[...] = np.add.reduce(parts, axis=0)
+
+
 def _differentiating(k: Call, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], None]:
     dy, data, weight = ins
     dtype, rows, shape = data.dtype.name, _rows(data, weight), weight.shape
@@ -215,7 +223,7 @@ def _differentiating(k: Call, p: Params, ins: Sequence[Any], outs: Sequence[Any]
     work = prod(rows) * shape[0]
     to_data = Standing(lambda: _plan(out, shape, _TO_DATA, dtype), work)
     to_weight = Standing(lambda: _plan(out, rows, _TO_WEIGHT, dtype), work)
-    summed = dtype == "float32" and rows[0] <= _FEW
+    summed = dtype == "float32" and rows[0] <= _FEW  # else `_backward` does it
 
     def call() -> None:
         dy, data, weight = ins
@@ -246,5 +254,7 @@ def _backward(k: Call, p: Params, outs: Sequence[Any], dy: Any, data: Any, weigh
             plan = _plan(lhs.shape, rhs.shape, turned, dtype)
             shape = _result(lhs.shape, rhs.shape, turned)
             _into(places[i], shape, name, plan, [lhs, rhs], otherwise(name, k, p, left, dy, data, weight), None)
-    if places[2] is not None:
+    if places[2] is not None and dtype == "bfloat16":
+        _added_up(dy_rows, places[2])
+    elif places[2] is not None:
         otherwise(name, k, p, [None, None, places[2]], dy, data, weight)()

@@ -14,23 +14,11 @@ import numpy as np
 from mxcore.plugin import Call, Params, Spec, find_op
 
 from .calls import PRIORITY, keeping, kernels, otherwise, run, takes
+from .descs import BIAS, DST, DST_ITER, DST_ITER_C, INFERENCE, SRC, SRC_ITER, SRC_ITER_C, WEIGHTS, WEIGHTS_ITER, Desc
+from .keeping import Kept
 from .library import Library, Refused, library
-from .plan import (
-    BIAS,
-    DST,
-    DST_ITER,
-    DST_ITER_C,
-    INFERENCE,
-    SRC,
-    SRC_ITER,
-    SRC_ITER_C,
-    WEIGHTS,
-    WEIGHTS_ITER,
-    Desc,
-    Kept,
-    Plan,
-    plan_for,
-)
+from .plan import Plan
+from .plans import plan_for
 from .rules import recurs
 
 __all__ = ["Layer"]
@@ -186,13 +174,6 @@ def _rnn(k: Call, p: Params, outs: Sequence[Any], *ins: Any) -> None:
         return
     data, parameters, *first = ins
     layers = _layers(p, data)
-    failed = False
-
-    def fails() -> None:
-        nonlocal failed
-        failed = True
-        other()
-
     last = [made.get(name) for name in ("state_output", "statecell_output")[: len(first)]]
     for i, (layer, (weights, kept)) in enumerate(zip(layers, _held(k, p, layers, parameters))):
         at = slice(i * layer.directions, (i + 1) * layer.directions)
@@ -200,7 +181,6 @@ def _rnn(k: Call, p: Params, outs: Sequence[Any], *ins: Any) -> None:
         if out is None:
             out = np.empty((layer.steps, layer.batch, layer.directions * layer.units), np.float32)
         ends = [np.empty(s[at].shape, np.float32) if e is None else e[at] for s, e in zip(first, last)]
-        run("RNN", _plan(layer), [data, *weights, *(s[at] for s in first)], [out, *ends], fails, kept)
-        if failed:
+        if not run("RNN", _plan(layer), [data, *weights, *(s[at] for s in first)], [out, *ends], other, kept):
             return
         data = out

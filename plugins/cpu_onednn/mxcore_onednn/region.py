@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
+from time import perf_counter
 from typing import Any, NamedTuple
 
-from mxcore.plugin import Call, Op, Params, compute, find_op
+from mxcore.plugin import Call, Op, Params, Piece, compute, find_op
 
 from .calls import graph_operator, kept, run
 from .library import Library, Refused
-from .plan import MUCH, LargeRoom, Plan, plan_for
+from .plan import Plan
+from .plans import plan_for
+from .rooms import MUCH, LargeRoom
 
 __all__ = ["Failed", "Layer", "Region", "operator"]
 
@@ -50,6 +54,11 @@ class Layer(NamedTuple):
     op: str
     p: Params
     reads: tuple[int, ...]
+
+    @property
+    def what(self) -> str:
+        """The operator, or which of its functions."""
+        return str(getattr(self.p, "act_type", self.op))
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -129,8 +138,17 @@ class Region:
         return [values[v] for v in self.outs]
 
 
-def operator(region: Region, build: Callable[[Library, Region], Plan], plan: Plan) -> Op:
-    """The operator that computes a region: its body layer by layer, in programs by the library, as by `plan`."""
+def operator(region: Region, build: Callable[[Library, Region], Plan], plan: Plan, names: Sequence[str]) -> Op:
+    """The operator that computes a region: its body layer by layer, in programs by the library, as by `plan`.
+
+    Parameters
+    ----------
+    region : Region
+    build : callable
+    plan : Plan
+    names : sequence of str
+        Of the nodes that the layers were.
+    """
 
     def body(k: Call, p: Params, *arrays: Any) -> Any:
         found = region.compute(k, arrays)
@@ -161,10 +179,51 @@ def operator(region: Region, build: Callable[[Library, Region], Plan], plan: Pla
         (region.inputs, [region.shapes[v] for v in region.outs]),
         flops,
         f"{', '.join(layer.op for layer in region.layers)}: {len(region.layers)} layers at once, by oneDNN.",
+        [layer.what for layer in region.layers],
     )
     op.cost(lambda p, ins, outs: work)
-    op.nbytes = plan.scratch if plan.scratch >= MUCH else 0  # type: ignore[attr-defined]
+    # Much of it goes with the program, else it is the thread's, for all its plans.
+    op.nbytes, op.scratch = (plan.scratch, 0) if plan.scratch >= MUCH else (0, plan.scratch)  # type: ignore[attr-defined]
+    op.pieces = partial(pieces, region, build, names)  # type: ignore[attr-defined]
     return op
+
+
+def pieces(
+    region: Region, build: Callable[[Library, Region], Plan], names: Sequence[str], call: Callable[[], object]
+) -> list[Piece]:
+    """Run the call of a region; what is computed together in it, in its order, and how long that took.
+
+    Where the library does not compute it there are no pieces.
+    """
+    plan, took = region.plan(build), [0.0]
+    starts, ends = ([], 0) if plan is None else ([first for first, _, _ in plan.groups], plan.ends)
+    last = perf_counter()
+
+    def tick(step: int) -> None:
+        nonlocal last
+        last, before = perf_counter(), last
+        place = bisect_right(starts, step) if step < ends else 0
+        took[place] += last - before
+
+    if plan is None:
+        call()
+        return []
+    took += [0.0] * len(starts)
+    plan.tick = tick
+    try:
+        call()
+    finally:
+        plan.tick = None
+    return [_piece(region, names, *group[1:], seconds) for group, seconds in zip(plan.groups, took[1:])]
+
+
+def _piece(region: Region, names: Sequence[str], layers: Sequence[int], owner: str, seconds: float) -> Piece:
+    inside = {region.number(i) for i in layers}
+    reads = [v for i in layers for v in region.layers[i].reads if v not in inside]
+    size = 4 * sum(prod(region.shapes[v]) for v in (*reads, region.number(layers[-1])))
+    flops = sum(_flops(region, i) for i in layers)
+    what = tuple(region.layers[i].what for i in layers)
+    return Piece(what, names[layers[0]], owner, seconds, flops, size, tuple(region.shapes[v] for v in reads))
 
 
 def _flops(region: Region, i: int) -> float:

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Facts",
+    "folds",
     "left",
     "lies_last",
     "multiplied",
     "multiplies",
+    "narrows",
     "pays",
     "pools",
     "prepares",
@@ -40,6 +42,10 @@ _FEW, _MANY = 8, 256
 _VECTOR = 16
 #: Multiplications that take no longer than a call of the library.
 _SMALL = 1 << 17
+#: … of several layers; and from where, with AVX2, BLAS makes up for what is left to be done behind it.
+_FOLDED, _LARGE = 1 << 18, 1 << 27
+#: Sums of bfloat16 that are made before the library has been called.
+_NARROWED = 1 << 14
 #: Those of OpenBLAS's products that have no AVX-512, also on processors that it does not know yet.
 _NARROW_CORES = {"Haswell", "Zen", "Excavator", "Steamroller", "Piledriver", "Bulldozer", "Sandybridge", "Nehalem"}
 #: Images of so many elements stay in the caches between a reorder and a product.
@@ -285,12 +291,36 @@ def multiplies(isa: int, dtype: str, rows: int, columns: int, inner: int) -> boo
     return isa & ISA_AVX512 == ISA_AVX512 and rows > 1 and columns >= 8
 
 
-def worth(isa: int, products: int, work: int) -> bool:
+def folds(isa: int, rows: int, columns: int, inner: int) -> bool:
+    """Whether a fully connected layer of float32 with a normalization in its weights is faster in the library.
+
+    A product with a vector is BLAS's. With AVX2 large products are, too, whatever is done behind them.
+    """
+    work = rows * columns * inner
+    return rows > 1 and work >= _FOLDED and (isa & ISA_AVX512 == ISA_AVX512 or work < _LARGE)
+
+
+def worth(isa: int, dtype: str, products: int, work: int) -> bool:
     """Whether the library is the faster one at so many products of so many multiplications each.
 
-    With AVX2 smaller ones are over before it has begun, larger ones keep BLAS busy.
+    With AVX2 smaller ones are over before it has begun, larger ones keep BLAS busy. Of bfloat16 others make float32
+    first.
     """
+    if dtype == "bfloat16":
+        return isa & ISA_BFLOAT16 == ISA_BFLOAT16 and products * work >= _SMALL
     return products * work >= _SMALL if isa & ISA_AVX512 == ISA_AVX512 else 1 << 15 <= work < 1 << 26
+
+
+def narrows(isa: int, work: int) -> bool:
+    """Whether the library is the faster one at bfloat16 that is no product, which NumPy's loops convert one by one.
+
+    Parameters
+    ----------
+    isa : int
+    work : int
+        Elements, times what each takes beside a sum.
+    """
+    return isa & ISA_BFLOAT16 == ISA_BFLOAT16 and work >= _NARROWED
 
 
 def pools(isa: int, kind: str, window: Sequence[int], stride: Sequence[int]) -> bool:

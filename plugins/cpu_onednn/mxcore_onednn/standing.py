@@ -13,7 +13,9 @@ from mxcore.plugin import Call
 
 from .calls import is_dense, kept
 from .library import Refused
-from .plan import MUCH, Plan, workers
+from .plan import Plan
+from .rooms import MUCH
+from .teams import workers
 
 __all__ = ["Standing"]
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
+from operator import le
 from typing import Any, NamedTuple
 
 from mxcore.layouts import axes, channels_first
 from mxcore.plugin import Call, Params, Spec
 
-from .calls import PRIORITY, kernels, otherwise, run, takes
+from .calls import PRIORITY, alike, kernels, otherwise, run
+from .descs import DIFF_DST, DIFF_SRC, DST, INFERENCE, SRC, TRAINING, WORKSPACE, Desc, dims
 from .library import Library, Refused, library
-from .plan import DIFF_DST, DIFF_SRC, DST, INFERENCE, SRC, TRAINING, WORKSPACE, Desc, Plan, Tensor, dims, plan_for
-from .rules import pools
+from .plan import Plan, Tensor
+from .plans import plan_for
+from .rules import narrows, pools
 
 __all__ = ["Windows", "backward", "forward", "pools_last"]
 
@@ -32,6 +35,7 @@ class Windows(NamedTuple):
         `pad` and `end` are what is put before and behind each axis of size.
     last : bool
         Arrays have the channels of a place side by side.
+    dtype : str
     """
 
     kind: int
@@ -42,6 +46,7 @@ class Windows(NamedTuple):
     pad: tuple[int, ...]
     end: tuple[int, ...]
     last: bool = False
+    dtype: str = "float32"
 
     @classmethod
     def of(cls, p: Params, src: tuple[int, ...], dst: tuple[int, ...]) -> Windows | None:
@@ -84,7 +89,7 @@ class Windows(NamedTuple):
 
 def forward(lib: Library, w: Windows) -> Plan:
     """Of images, to the like."""
-    src, dst = (Desc.image(lib, shape, w.last) for shape in (w.src, w.dst))
+    src, dst = (Desc.image(lib, shape, w.last, w.dtype) for shape in (w.src, w.dst))
     plan = Plan(lib, [src, dst])
     plan.add(w.desc(lib, src, dst), {SRC: 0, DST: 1})
     return plan.done()
@@ -92,9 +97,12 @@ def forward(lib: Library, w: Windows) -> Plan:
 
 def backward(lib: Library, w: Windows) -> Plan:
     """Of the gradient of the result, and of the images where their largest values have to be found, to theirs."""
-    src, dst = (Desc.image(lib, shape, w.last) for shape in (w.src, w.dst))
+    # With channels last the library adds up gradients of windows that overlap in bfloat16.
+    alone = not w.last or all(map(le, w.window, w.stride))
+    given = [Desc.image(lib, shape, w.last, w.dtype) for shape in (w.src, w.dst)]
+    src, dst = given if alone else [Desc.image(lib, shape, w.last) for shape in (w.src, w.dst)]
     largest = w.kind == _MAX
-    plan = Plan(lib, [dst, *([src] if largest else []), src])
+    plan = Plan(lib, [given[1], *given[:largest], given[0]])
     hint = w.desc(lib, src, dst, TRAINING)
     try:
         desc = w.gradient(lib, src, dst, hint)
@@ -111,7 +119,7 @@ def backward(lib: Library, w: Windows) -> Plan:
 
 
 @lru_cache(512)
-def _windows(p: Params, data: tuple[int, ...]) -> Windows | None:
+def _windows(p: Params, data: tuple[int, ...], dtype: str = "float32") -> Windows | None:
     last = not channels_first(p)
     src = (data[0], data[-1], *data[1:-1]) if last else data
     n = len(src) - 2
@@ -124,7 +132,7 @@ def _windows(p: Params, data: tuple[int, ...]) -> Windows | None:
     else:
         return None
     found = Windows.of(p, src, (*src[:2], *size))
-    return None if found is None else found._replace(last=last)
+    return None if found is None else found._replace(last=last, dtype=dtype)
 
 
 def pools_last(p: Params, data: tuple[int, ...], gradient: bool) -> bool:
@@ -151,15 +159,22 @@ def _backward_plan(w: Windows) -> Plan | None:
     return plan_for(("gradient of pooling", w), lambda lib: backward(lib, w), _work(w))
 
 
-def _taken(p: Params, specs: Sequence[Spec]) -> Windows | None:
+def _taken(p: Params, specs: Sequence[Spec], gradient: bool = False) -> Windows | None:
     """The windows, where the library is the faster one at them."""
-    data = specs[-1]
-    if not (takes(specs) and 4 <= data.ndim <= 5):
+    data, dtype, lib = specs[-1], alike(*specs), library()
+    if (
+        lib is None
+        or not dtype
+        or not 4 <= data.ndim <= 5
+        or dtype == "bfloat16"
+        and not narrows(lib.isa, 4 * data.size)
+    ):
         return None
-    lib, w = library(), _windows(p, data.shape)
-    if lib is None or w is None or min(w.dst) < 1:
+    w = _windows(p, data.shape, dtype)
+    if w is None or min(w.dst) < 1:
         return None
-    return w if w.last or pools(lib.isa, p.pool_type, w.window, w.stride) else None
+    first = pools(lib.isa, p.pool_type, w.window, w.stride) and (dtype == "bfloat16" or not gradient)
+    return w if w.last or first else None
 
 
 def _pools(p: Params, data: Spec) -> bool:
@@ -169,19 +184,19 @@ def _pools(p: Params, data: Spec) -> bool:
 
 @kernels.kernel("Pooling", when=_pools, priority=PRIORITY, out=True)
 def _pool(k: Call, p: Params, outs: Sequence[Any], data: Any) -> None:
-    w = _windows(p, data.shape)
+    w = _windows(p, data.shape, data.dtype.name)
     plan = None if w is None else _plan(w)
     run("Pooling", plan, [data], outs[:1], otherwise("Pooling", k, p, outs, data))
 
 
 def _differentiates(p: Params, dy: Spec, data: Spec, out: Spec) -> bool:
-    w = _taken(p, [dy, data])
-    return w is not None and w.last and _backward_plan(w) is not None
+    w = _taken(p, [dy, data], True)
+    return w is not None and _backward_plan(w) is not None
 
 
 @kernels.kernel("_backward_Pooling", when=_differentiates, priority=PRIORITY, out=True)
 def _backward_pool(k: Call, p: Params, outs: Sequence[Any], dy: Any, data: Any, out: Any) -> None:
-    w = _windows(p, data.shape)
+    w = _windows(p, data.shape, data.dtype.name)
     plan = None if w is None else _backward_plan(w)
     ins = [dy, data] if w is not None and w.kind == _MAX else [dy]
     run("_backward_Pooling", plan, ins, outs, otherwise("_backward_Pooling", k, p, outs, dy, data, out))

@@ -17,6 +17,7 @@ import numpy as np
 from mxcore.plugin import error
 
 from .drivers import driver
+from .dtypes import name_of
 
 __all__ = ["Matrix", "WORKSPACE", "allows_tf32", "multiply"]
 
@@ -67,7 +68,7 @@ class _Handle:
     def __init__(self, index: int, which: str) -> None:
         d = driver()
         self.library = _library()
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # a signal's handler may call it before a call has begun
         self.stream = d.stream(index, which)
         self.pointer = ctypes.c_void_p()
         _check(self.library.cublasCreate_v2(ctypes.byref(self.pointer)), "cublasCreate")
@@ -122,7 +123,7 @@ def multiply(
     Parameters
     ----------
     dtype : numpy.dtype
-        Of all three: float16 (added up in float32), float32 or float64.
+        Of all three: float16 or bfloat16 (added up in float32), float32 or float64.
     index : int
         Of the device.
     m, n, k : int
@@ -138,7 +139,7 @@ def multiply(
     """
     if not (m and n and batch):
         return
-    name, d = _name(dtype), driver()
+    name, d = name_of(dtype), driver()
     kind, compute = _TYPES[name], _compute(name)
     scalar = ctypes.c_double if compute == _F64 else ctypes.c_float
     one, zero = scalar(alpha), scalar(beta)
@@ -171,9 +172,6 @@ def multiply(
             _check(call(*arguments), f"cublasGemmStridedBatchedEx of {name}, {m} x {n} x {k}, {batch} times")
 
     d.enqueue(handle.stream, run)
-
-
-_name = cache(str)  # of a dtype, which takes its time to tell it
 
 
 def _check(status: int, name: str) -> None:

@@ -85,7 +85,7 @@ class Handle:
     def __init__(self, index: int, which: str) -> None:
         d = driver()
         d.activate(index)
-        self.index, self.lock = index, threading.Lock()
+        self.index, self.lock = index, threading.RLock()  # a signal's handler may come amid it
         self.stream = d.stream(index, which)
         self.pointer = ctypes.c_void_p()
         call("cudnnCreate", ctypes.byref(self.pointer))

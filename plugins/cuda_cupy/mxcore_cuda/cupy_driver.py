@@ -16,10 +16,10 @@ import numpy as np
 from cupy.cuda import driver as cuda
 from cupy.cuda import runtime
 
-from mxcore.plugin import error, explain
+from mxcore.plugin import Alone, error, explain
 
 from . import nvrtc
-from .driver import Body, Driver
+from .driver import Body, Driver, Opening
 from .libraries import cudnn, library, nccl
 from .user_sources import UserCode
 
@@ -54,7 +54,7 @@ class CupyDriver(Driver):
         self._streams: dict[tuple[int, str], Any] = {}
         #: Source and device -> what was loaded, and the names in it of kernels that have other ones.
         self._modules: dict[tuple[str, int], tuple[Any, dict[str, str]]] = {}
-        self._lock = threading.Lock()
+        self._alone = Alone()
         self._here = threading.local()
         self._captures = 0
 
@@ -129,17 +129,14 @@ class CupyDriver(Driver):
         name, word, width = _words(value, a.dtype)
         if not a.nbytes:
             return
-        status = getattr(_driver(), name)(
-            ctypes.c_void_p(a.data.ptr), word, _size(a.nbytes // width), ctypes.c_void_p(self._stream_now(a).ptr)
-        )
-        if status:
-            raise error(RuntimeError, f"{name}: CUresult {status}")
+        stream = ctypes.c_void_p(self._stream_now(a).ptr)
+        _cuda(name, ctypes.c_void_p(a.data.ptr), word, _size(a.nbytes // width), stream)
 
     # -- streams and events --------------------------------------------------------------------------------------------
     def stream(self, index: int, which: str = "compute") -> Any:
         found = self._streams.get((index, which))
         if found is None:
-            with self._lock, cupy.cuda.Device(index):
+            with cupy.cuda.Device(index):
                 found = self._streams.setdefault((index, which), cupy.cuda.Stream(non_blocking=True))
         return found
 
@@ -191,8 +188,10 @@ class CupyDriver(Driver):
         _cudart("cudaGraphGetNodes", ctypes.c_void_p(graph), None, ctypes.byref(n))
         return Body(graph, n.value, Recording(graph, pool))
 
-    def graph(self, index: int, takes: Sequence[Any], body: Body, gives: Sequence[Any]) -> Graph:
-        return Graph(self.stream(index), takes, body, gives)
+    def graph(
+        self, index: int, takes: Sequence[Any], body: Body, gives: Sequence[Any], opening: Opening | None = None
+    ) -> Graph:
+        return Graph(self.stream(index), takes, body, gives, opening)
 
     def launch_graph(self, graph: Graph, sources: Sequence[Any], targets: Sequence[Any]) -> None:
         graph.launch(sources, targets)
@@ -225,9 +224,13 @@ class CupyDriver(Driver):
         self._module(code, index)
 
     def _module(self, code: Code, index: int) -> tuple[Any, dict[str, str]]:
-        with self._lock, cupy.cuda.Device(index) as device:
-            found = self._modules.get((code.digest, index))
-            if found is None:
+        found = self._modules.get((code.digest, index))
+        return self._alone.do(self._loaded, code, index) if found is None else found
+
+    def _loaded(self, code: Code, index: int) -> tuple[Any, dict[str, str]]:
+        key = code.digest, index
+        with cupy.cuda.Device(index) as device:
+            if key not in self._modules:
                 architecture = f"sm_{device.compute_capability}"
                 if isinstance(code, UserCode):
                     binary, names = nvrtc.compile_user(code, architecture)
@@ -235,8 +238,8 @@ class CupyDriver(Driver):
                     binary, names = nvrtc.cubin(code, architecture), {}
                 module = cupy.cuda.function.Module()
                 module.load(binary)
-                found = self._modules[code.digest, index] = module, names
-        return found
+                self._modules[key] = module, names
+        return self._modules[key]
 
     def _stream_now(self, a: Any) -> Any:
         """The stream that works on an array's device: the one that this thread captures, if it does."""
@@ -263,15 +266,41 @@ class Recording:
         weakref.finalize(self, runtime.graphDestroy, graph)
 
 
-class Graph:
-    """A body between copies: a graph of CUDA's whose copies get other addresses before each launch."""
+class KernelNode(ctypes.Structure):
+    """CUDA_KERNEL_NODE_PARAMS of CUDA 12 and later: a kernel with its arguments, of which a node makes a copy."""
 
-    def __init__(self, stream: Any, takes: Sequence[Any], body: Body, gives: Sequence[Any]) -> None:
+    _fields_ = [
+        ("function", ctypes.c_void_p),
+        ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3),
+        ("shared", ctypes.c_uint),
+        ("arguments", ctypes.c_void_p),
+        ("extra", ctypes.c_void_p),
+        ("kernel", ctypes.c_void_p),
+        ("context", ctypes.c_void_p),
+    ]
+
+
+class Graph:
+    """Copies and a kernel, then a body, then copies.
+
+    It is a graph of CUDA's whose copies get other addresses, and its kernel other arguments, before each launch.
+    """
+
+    def __init__(
+        self, stream: Any, takes: Sequence[Any], body: Body, gives: Sequence[Any], opening: Opening | None
+    ) -> None:
         self._stream = stream
         graph = ctypes.c_void_p()
         _cudart("cudaGraphCreate", ctypes.byref(graph), 0)
         self._takes = [_add_copy(graph, a, None) for a in takes]
         before = [node for node, _, n in self._takes if n]
+        self._opening = None
+        if opening is not None:
+            node, kernel = ctypes.c_void_p(), _node_of(opening)
+            _cuda("cuGraphAddKernelNode_v2", ctypes.byref(node), graph, None, _size(0), ctypes.byref(kernel))
+            before.append(node)
+            self._opening = node, kernel, opening
         done = None
         if body.launches:
             done = ctypes.c_void_p()
@@ -291,6 +320,9 @@ class Graph:
             at = a.data.ptr
             if at != self._at[i]:  # the pool gives what is made and dropped in turn the same places
                 self._point(i, at)
+        if self._opening is not None:  # what was launched before keeps the arguments that it had
+            node, kernel, _ = self._opening
+            _cuda("cuGraphExecKernelNodeSetParams_v2", ctypes.c_void_p(self._exec), node, ctypes.byref(kernel))
         runtime.graphLaunch(self._exec, self._stream.ptr)
 
     def _point(self, i: int, at: int) -> None:
@@ -307,6 +339,12 @@ class Graph:
 
 
 _size = ctypes.c_size_t
+
+
+def _node_of(opening: Opening) -> KernelNode:
+    """As CUDA takes it; it points to the arguments."""
+    threads, pointer = (opening.threads, 1, 1), opening.arguments.pointer
+    return KernelNode(opening.function.ptr, (1, 1, 1), threads, 0, pointer, None, None, None)
 
 
 def _add_copy(graph: ctypes.c_void_p, a: Any, after: ctypes.c_void_p | None) -> tuple[ctypes.c_void_p, int, int]:
@@ -331,6 +369,13 @@ def _cudart(name: str, *arguments: Any) -> None:
     status = getattr(_runtime(), name)(*arguments)
     if status:
         raise error(RuntimeError, f"{name}: cudaError {status}")
+
+
+def _cuda(name: str, *arguments: Any) -> None:
+    """Call a function of CUDA's driver that CuPy has not."""
+    status = getattr(_driver(), name)(*arguments)
+    if status:
+        raise error(RuntimeError, f"{name}: CUresult {status}")
 
 
 @cache

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
-import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
@@ -17,8 +16,9 @@ from mxcore.plugin import Device, Fused, error
 from . import probe
 from .driver import Driver
 from .drivers import driver
+from .dtypes import IN_C
 from .faults import no_room
-from .fused import DTYPES, Compiled, compile_chain
+from .fused import Compiled, compile_chain
 from .graphs import Captured, capture
 from .ordered import Namespace
 from .repeated import repeated
@@ -26,6 +26,9 @@ from .rng import Philox
 from .sums import sum_each, summed
 
 __all__ = ["GPU"]
+
+#: Of what copies have read, how much is looked at behind each.
+_AT_ONCE = 32
 
 
 class GPU(Device):
@@ -37,12 +40,13 @@ class GPU(Device):
     pins = True
     transfers = True
     #: Dtypes that chains may mix.
-    fused_dtypes = frozenset(DTYPES)
+    fused_dtypes = frozenset(IN_C)
     numbers = Philox
 
     def __init__(self) -> None:
-        self._kept: deque[tuple[Any, Any]] = deque()
-        self._lock = threading.Lock()
+        # A signal's handler may copy amid a copy: each step leaves all whole, and finds what there is.
+        self._kept: dict[int, tuple[Any, Any]] = {}
+        self._count = itertools.count()
 
     @cached_property
     def driver(self) -> Driver:
@@ -186,15 +190,15 @@ class GPU(Device):
 
     def _keep(self, stream: Any, *what: Any) -> None:
         """Hold what a stream reads until it has done so: its memory would be used again by the stream that made it."""
-        with self._lock:
-            self._kept.append((self._driver.record(stream), what))
+        self._kept[next(self._count)] = self._driver.record(stream), what
         self._let_go()
 
     def _let_go(self) -> None:
         """Drop what has been read."""
-        with self._lock:
-            while self._kept and self._driver.reached(self._kept[0][0]):
-                self._kept.popleft()
+        for n, (event, _) in [*itertools.islice(self._kept.items(), _AT_ONCE)]:
+            if not self._driver.reached(event):
+                break
+            self._kept.pop(n, None)
 
     def send(self, a: np.ndarray[Any, Any], dst: Any) -> Any:
         return self._beside("incoming", dst, lambda stream: self._driver.upload(a, dst, stream), a, dst)

@@ -11,7 +11,6 @@ import ctypes
 import hashlib
 import math
 import os
-import threading
 import time
 import warnings
 import weakref
@@ -23,11 +22,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mxcore.codecache import CodeCache
-from mxcore.plugin import Device, error
+from mxcore.plugin import Alone, Device, error
 
 from . import engines
 from .cudnn import TYPES, Handle, Refused, call, handles, library, told, version
 from .drivers import driver, emulated
+from .dtypes import name_of
 
 __all__ = ["DATA", "FILTER", "FORWARD", "Convolution", "Kind", "chosen", "convolve", "describe"]
 
@@ -314,7 +314,7 @@ def describe() -> str:
 
 # -- choosing ----------------------------------------------------------------------------------------------------------
 _plans: dict[tuple[int, _Key], _Plan | None] = {}
-_choosing = threading.Lock()
+_choosing = Alone()
 #: Why cuDNN cannot be used at all.
 _broken: str | None = None
 
@@ -359,9 +359,10 @@ def convolve(
     MXNetError
         (also RuntimeError) with what cuDNN says, if it fails at what it supports.
     """
-    if library() is None or _broken is not None or max(a.size, b.size, out.size) >= 2**31:
+    name = name_of(dtype)
+    if library() is None or _broken is not None or name not in TYPES or max(a.size, b.size, out.size) >= 2**31:
         return False
-    d, name, says = driver(), _name(dtype), _told()
+    d, says = driver(), _told()
     aligned = not (d.address(a) | d.address(b) | d.address(out)) % 16
     arithmetic = says.arithmetic[name]
     key = _Key(
@@ -370,8 +371,7 @@ def convolve(
     try:
         plan = _plans[index, key]
     except KeyError:
-        with _choosing:
-            plan = _planned(device, index, key, ours, a, b, out)
+        plan = _choosing.do(_planned, device, index, key, ours, a, b, out)
     if plan is None:
         return False
     try:
@@ -399,6 +399,7 @@ def _planned(device: Device, index: int, key: _Key, ours: Callable[[], None], *o
     global _broken
     if (index, key) in _plans:  # another thread was first
         return _plans[index, key]
+    driver().activate(index)  # the thread may be a new one
     plan: _Plan | None = None
     try:
         handle = handles(index)[driver().capturing()]
@@ -469,6 +470,3 @@ def _told() -> _Told:
         os.environ.get("MXNET_ENFORCE_DETERMINISM", "1").strip() != "0",
         told() == "2",
     )
-
-
-_name = cache(str)  # of a dtype, which takes its time to tell it

@@ -12,9 +12,10 @@ import numpy as np
 from .faults import Faults, no_room
 
 if TYPE_CHECKING:
+    from .launching import Arguments
     from .sources import Code
 
-__all__ = ["Body", "Driver"]
+__all__ = ["Body", "Driver", "Opening"]
 
 Host = np.ndarray[Any, Any]
 
@@ -34,6 +35,23 @@ class Body(NamedTuple):
     graph: Any
     launches: int
     memory: Any
+
+
+class Opening(NamedTuple):
+    """A kernel that a graph begins with: one block, whose arguments may be others at each launch of the graph.
+
+    Attributes
+    ----------
+    function : object
+        The driver's.
+    threads : int
+    arguments : mxcore_cuda.launching.Arguments
+        Each launch of the graph takes what they are then.
+    """
+
+    function: Any
+    threads: int
+    arguments: Arguments
 
 
 class Driver(ABC):
@@ -182,8 +200,10 @@ class Driver(ABC):
         """What was recorded; RuntimeError if something refused to be, but the capture has ended then, too."""
 
     @abstractmethod
-    def graph(self, index: int, takes: Sequence[Any], body: Body, gives: Sequence[Any]) -> Any:
-        """A graph: copies into the arrays `takes`, the body, copies out of the arrays `gives`."""
+    def graph(
+        self, index: int, takes: Sequence[Any], body: Body, gives: Sequence[Any], opening: Opening | None = None
+    ) -> Any:
+        """A graph: copies into the arrays `takes` and its opening, the body, copies out of the arrays `gives`."""
 
     @abstractmethod
     def launch_graph(self, graph: Any, sources: Sequence[Any], targets: Sequence[Any]) -> None:

@@ -11,35 +11,24 @@ from __future__ import annotations
 
 import math
 import struct
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from mxcore.plugin import Fused, error, print_with
+from mxcore.plugin import Alone, Fused, error, print_with
 
 from .drivers import driver
+from .dtypes import HALVES, IN_C
 from .launching import MOST_BLOCKS, Kernel
 from .sources import Code
 
-__all__ = ["DTYPES", "Compiled", "compile_chain", "print_cuda", "print_expression"]
+__all__ = ["Compiled", "code_of", "compile_chain", "print_cuda", "print_expression"]
 
 #: Arrays to copy to, and from.
 Copies: TypeAlias = list[tuple[Any, Any]]
 
-#: Dtype -> how it lies in memory, and the type in which code holds a number of it.
-DTYPES = {
-    "float16": ("mx_half", "float"),
-    "float32": ("float", "float"),
-    "float64": ("double", "double"),
-    "bool": ("unsigned char", "unsigned char"),
-    "uint8": ("unsigned char", "unsigned char"),
-    "int8": ("signed char", "signed char"),
-    "int32": ("int", "int"),
-    "int64": ("i64", "i64"),
-}
 _NONE = {"sum": "0", "mean": "0", "max": "-INFINITY", "min": "INFINITY"}
 _JOIN = {"sum": "{0} + {1}", "mean": "{0} + {1}", "max": "m::maximum({0}, {1})", "min": "m::minimum({0}, {1})"}
 #: Threads of a block; elements that each block of a shared reduction takes at least; blocks of a launch that shares.
@@ -124,10 +113,11 @@ BLOCKS(finish{j})
 
 
 def _cast(dtype: str, text: str) -> str:
-    """A value in a dtype, as code holds it: float16 is a float that has been rounded."""
+    """A value in a dtype, as code holds it: half precision is a float that has been rounded."""
+    memory, held, _ = IN_C[dtype]
     if dtype == "bool":
-        return f"(unsigned char)(({text}) != 0)"
-    return f"(float)(mx_half)(float)({text})" if dtype == "float16" else f"({DTYPES[dtype][1]})({text})"
+        return f"({held})(({text}) != 0)"
+    return f"({held})({memory})({held})({text})" if dtype in HALVES else f"({held})({text})"
 
 
 def _number(v: float, held: str) -> str:
@@ -138,7 +128,7 @@ def _number(v: float, held: str) -> str:
 
 def print_expression(tree: tuple[Any, ...], names: Mapping[str, str], dtype: str) -> str:
     """An expression over C's `names` of values, in a dtype."""
-    held = DTYPES[dtype][1]
+    held = IN_C[dtype].held
 
     def call(fn: str, a: list[str]) -> str:
         return f"m::where<{held}>({', '.join(a)})" if fn == "where" else f"m::{fn}({', '.join(a)})"
@@ -183,24 +173,25 @@ def print_cuda(chain: Fused, wide: bool = False) -> str:
     names = {name: f"v{i}" for i, name in enumerate(chain.inputs)}
     names |= {name: f"s{i}" for i, name in enumerate(chain.scalars)}
     reads, work = [], []
-    held_in = [DTYPES[chain.type_of(name)][1] for name in chain.inputs]
+    held_in = [IN_C[chain.type_of(name)].held for name in chain.inputs]
     for i, (held, mask) in enumerate(zip(held_in, ins)):
         reads.append(f"r{i}[u] = ({held})p{i}[{_offset(mask, letters)}];")
         work.append(f"const {held} v{i} = r{i}[u];")
     for i, (name, tree) in enumerate(chain.steps):
         dtype = chain.type_of(name)
         text = print_expression(tree, names, dtype)
-        work.append(f"const {DTYPES[dtype][1]} t{i} = {_cast(dtype, text) if dtype in ('float16', 'bool') else text};")
+        rounded = _cast(dtype, text) if dtype in (*HALVES, "bool") else text
+        work.append(f"const {IN_C[dtype].held} t{i} = {rounded};")
         names[name] = f"t{i}"
-    stored = {j: f"({DTYPES[chain.type_of(name)][0]}){names[name]}" for j, name in enumerate(chain.outputs)}
+    stored = {j: f"({IN_C[chain.type_of(name)].memory}){names[name]}" for j, name in enumerate(chain.outputs)}
     work += [f"o{j}[{_offset(outs[j], letters)}] = {stored[j]};" for j in range(len(outs)) if j not in reduced]
     # Sums of many are at least as exact as any of their results.
     sums = "double" if any(chain.type_of(chain.outputs[j]) == "float64" for j in reduced) else "A"
     for j in reduced:
         join = _JOIN[str(chain.reduce[j])].format(f"a{j}", f"({sums}){names[chain.outputs[j]]}")
         work.append(f"a{j} = {join};")
-    memory = [DTYPES[chain.type_of(name)][0] for name in chain.outputs]
-    arguments = [f"const {DTYPES[chain.type_of(name)][0]}* p{i}" for i, name in enumerate(chain.inputs)]
+    memory = [IN_C[chain.type_of(name)].memory for name in chain.outputs]
+    arguments = [f"const {IN_C[chain.type_of(name)].memory}* p{i}" for i, name in enumerate(chain.inputs)]
     arguments += [f"{t}* o{j}" for j, t in enumerate(memory)]
     arguments += [f"{sums}* q{j}" for j in reduced]
     arguments += [f"{index} d{c}" for c in letters]
@@ -210,7 +201,7 @@ def print_cuda(chain: Fused, wide: bool = False) -> str:
         "index": index,
         "wide": sums,
         "numbers": "\n".join(
-            f"    const {DTYPES[chain.type_of(name)][1]} s{i} = {_cast(chain.type_of(name), f'u{i}')};"
+            f"    const {IN_C[chain.type_of(name)].held} s{i} = {_cast(chain.type_of(name), f'u{i}')};"
             for i, name in enumerate(chain.scalars)
         ),
         "work": "\n".join(pad + line for line in work),
@@ -248,7 +239,7 @@ def _fold(chain: Fused, j: int, t: str, sums: str) -> str:
         "    if (threadIdx.y == 0 && k < kept) {\n"
         f"        if (gridDim.y > 1) q{j}[blockIdx.y * kept + k] = part[at];\n"
         f"        else o{j}[k] = ({t})({_result(how, 'part[at]', sums)});\n"
-        "    }\n    __syncthreads();"
+        "    }"  # no barrier: since the last one each thread has read its own place only, as the next output writes
     )
 
 
@@ -270,12 +261,17 @@ def _result(how: str, text: str, held: str) -> str:
     return f"{text} / ({held})gone" if how == "mean" else text
 
 
+def code_of(chain: Fused, wide: bool = False) -> Code:
+    """The source of the kernels of a chain, which knows the types that it mixes."""
+    macros = sorted({IN_C[t].macro for t in chain.types.values()} - {""})
+    return Code("fused.cu", print_cuda(chain, wide), chain.dtype, tuple(macros))
+
+
 class Chain:
     """The compiled kernels of a chain on one device."""
 
     def __init__(self, chain: Fused, wide: bool, index: int) -> None:
-        half = ("MX_HALF",) if "float16" in chain.types.values() else ()
-        code = Code("fused.cu", print_cuda(chain, wide), chain.dtype, half)
+        code = code_of(chain, wide)
         self.kernel = Kernel(code, "chain", index)
         self.reduced = [j for j, how in enumerate(chain.reduce) if how is not None]
         self.finish = [Kernel(code, f"finish{j}", index) for j in self.reduced]
@@ -411,21 +407,25 @@ def _fit(chain: Fused, name: str, size: int, a: Any, copies: Copies, read: bool)
     return lent
 
 
-_lock = threading.Lock()
+_alone = Alone()
 #: Chains with equal keys share their kernels, whatever their sizes.
 _made: dict[Any, Chain] = {}
 
 
 def _kernels(chain: Fused, wide: bool, index: int) -> Chain:
-    with _lock:
-        found = _made.get((chain.key, wide, index))
-        if found is None:
-            found = _made[chain.key, wide, index] = Chain(chain, wide, index)
-        return found
+    found = _made.get((chain.key, wide, index))
+    return _alone.do(_compiled, chain, wide, index) if found is None else found
+
+
+def _compiled(chain: Fused, wide: bool, index: int) -> Chain:
+    key = chain.key, wide, index
+    if key not in _made:
+        _made[key] = Chain(chain, wide, index)
+    return _made[key]
 
 
 def compile_chain(chain: Fused) -> Compiled | None:
     """The kernels of a chain, which are compiled when it is bound; None if some dtype or size is not for them."""
-    if chain.dtype not in ("float32", "float64") or not DTYPES.keys() >= {*chain.types.values()}:
+    if chain.dtype not in ("float32", "float64") or not IN_C.keys() >= {*chain.types.values()}:
         return None
     return None if chain.dims is not None and 0 in chain.dims else Compiled(chain)

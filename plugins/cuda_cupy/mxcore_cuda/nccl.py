@@ -5,14 +5,13 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
-import threading
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mxcore.plugin import error
+from mxcore.plugin import Clerk, error
 
 from .drivers import driver
 
@@ -34,8 +33,9 @@ _SUM = 0
 _INSTALL = "pip install 'mxcore-cuda[nccl13]' (or [nccl12])"
 #: Status -> what to do.
 _ADVICE = {1: "an earlier kernel may have failed"}
-#: A group of calls is one thread's: communicators take one at a time, in one order on all GPUs.
-_lock = threading.Lock()
+#: A group of calls is one thread's: communicators take one at a time, in one order on all GPUs. A signal's handler amid
+#: it would wait for the group.
+_clerk = Clerk("mxcore-nccl")
 
 
 @cache
@@ -148,8 +148,7 @@ class Clique:
         self._streams = [driver().stream(index) for index in devices]
         self._process = os.getpid()
         numbers = (ctypes.c_int * len(devices))(*devices)
-        with _lock:
-            call("ncclCommInitAll", self.communicators, len(devices), numbers)
+        _clerk.do(call, "ncclCommInitAll", self.communicators, len(devices), numbers)
 
     def run(self, steps: Sequence[Step]) -> None:
         """Launch steps on the compute streams of all GPUs, as one group.
@@ -162,7 +161,7 @@ class Clique:
         d = driver()
         d.faults.check()
         calls = [made for step in steps for made in self._calls(d, step)]
-        d.enqueue_together(self._streams, lambda: _grouped(calls))
+        d.enqueue_together(self._streams, lambda: _clerk.do(_grouped, calls))
 
     def _calls(self, d: Any, step: Step) -> list[tuple[Any, ...]]:
         given = next(a for a in (*step.sources, *step.targets) if a is not None)
@@ -187,21 +186,19 @@ class Clique:
         if self._process == os.getpid():
             for index in self.devices:
                 driver().synchronize(index)
-            with _lock:
-                for communicator in self.communicators:
-                    call("ncclCommDestroy", ctypes.c_void_p(communicator))
+            for communicator in self.communicators:
+                _clerk.do(call, "ncclCommDestroy", ctypes.c_void_p(communicator))
 
 
 def _grouped(calls: Sequence[tuple[Any, ...]]) -> None:
-    with _lock:
-        call("ncclGroupStart")
-        try:
-            for made in calls:
-                call(*made)
-        except BaseException:
-            library().ncclGroupEnd()  # which says the same once more
-            raise
-        call("ncclGroupEnd")
+    call("ncclGroupStart")
+    try:
+        for made in calls:
+            call(*made)
+    except BaseException:
+        library().ncclGroupEnd()  # which says the same once more
+        raise
+    call("ncclGroupEnd")
 
 
 #: GPUs -> what they have together; made at first use.

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .dtypes import FLOATS, name_of
 from .places import INDICES, Places
 
 if TYPE_CHECKING:
     from .device import GPU
 
 __all__ = ["Namespace"]
-
-_SUMMED = frozenset(map(np.dtype, ("f2", "f4", "f8")))
 
 
 class Namespace:
@@ -99,17 +98,19 @@ class Add:
 
     def at(self, a: Any, indices: Any, b: Any) -> None:
         """Add ``b[i]`` to ``a[indices[i]]``, in place; an index that comes often adds often."""
-        if a.dtype not in _SUMMED or a.size >= 2**31:
+        if name_of(a.dtype) not in FLOATS or a.size >= 2**31:
             self._fn.at(a, indices, b)  # whole numbers add up alike in every order; kernels count in 32 bits
             return
         n, tail = a.size, 1
-        if str(getattr(indices, "dtype", None)) in INDICES:  # of rows
+        if name_of(getattr(indices, "dtype", None)) in INDICES:  # of rows
             where, (n, *rest) = indices, a.shape
             tail = math.prod(rest)
         else:
             where, rest = self._xp.arange(n, dtype=np.int32).reshape(a.shape)[indices], []
         rows = self._xp.broadcast_to(self._xp.asarray(b, a.dtype), (*where.shape, *rest))
-        if not 0 < rows.size < 2**31:
+        if not rows.size:
+            return
+        if rows.size >= 2**31:
             self._fn.at(a, indices, b)
             return
         index = self._device.driver.index_of(a)

@@ -8,6 +8,7 @@ import numpy as np
 
 from mxcore.plugin import Device
 
+from .dtypes import name_of
 from .launching import kernel
 
 __all__ = ["INDICES", "Places", "index"]
@@ -15,14 +16,14 @@ __all__ = ["INDICES", "Places", "index"]
 Array = Any
 
 #: The dtypes of indices, by the numbers that `kernels/indices.cuh` gives them.
-INDICES = ("int8", "uint8", "int32", "int64", "float16", "float32", "float64")
+INDICES = ("int8", "uint8", "int32", "int64", "float16", "float32", "float64", "bfloat16")
 #: Rows that are put in order together, at the multiples of which runs of one place are cut: SHARE in `indexing.cu`.
 _SHARE = 128
 
 
 def index(a: Array) -> tuple[Array, int]:
     """An array of indices as kernels take it."""
-    return a, INDICES.index(str(a.dtype))
+    return a, INDICES.index(name_of(a.dtype))
 
 
 class Places:

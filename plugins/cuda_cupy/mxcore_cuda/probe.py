@@ -76,7 +76,7 @@ def describe() -> str:
 
 def _installed(name: str) -> bool:
     try:
-        importlib.metadata.version(name)
+        importlib.metadata.distribution(name)  # whose metadata nobody reads: that takes milliseconds
     except importlib.metadata.PackageNotFoundError:
         return False
     return True

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
-from mxcore.plugin import Call
+from mxcore.plugin import Call, let_through
 
 from .blas import allows_tf32
 from .drivers import driver
@@ -104,7 +104,8 @@ def _recorded(device: Any, index: int, run: Callable[[], None]) -> Replay | None
     try:
         captured, n = device.capture(index, [run])
         return captured.replay((), ()) if n else None
-    except (MemoryError, RuntimeError):  # what is wrong for good, the call itself will tell
+    except (MemoryError, RuntimeError) as e:  # what is wrong for good, the call itself will tell
+        let_through(e)
         return None
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from mxcore.plugin import Rng
+from mxcore.plugin import LaterKey, Rng
 
+from .graphs import place_of
 from .launching import kernel
 
 __all__ = ["Philox"]
@@ -27,6 +28,8 @@ class Philox(Rng):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.words = 0
+        #: What kernels are told of the key: where it will be, or its three words.
+        self._key = (place_of(self.key), 0, 0, 0) if isinstance(self.key, LaterKey) else (None, *self.key)
 
     def fill(self, name: str, dtype: Any, words: int, n: int, *values: Any) -> None:
         """Launch a kernel of `random.cu` for a dtype: `n` results from so many further words."""
@@ -34,7 +37,7 @@ class Philox(Rng):
             return
         first, self.words = self.words, self.words + words
         blocks = (self.words + 3) // 4 - first // 4
-        kernel("random", name, dtype, self.index).each(blocks, n, blocks, *self.key, first, *values)
+        kernel("random", name, dtype, self.index).each(blocks, n, blocks, *self._key, first, *values)
 
     def numbers(self, name: str, out: Any, *values: Any) -> None:
         """Fill an array with what a kernel makes of uniform numbers, one of them or of a pair for each."""

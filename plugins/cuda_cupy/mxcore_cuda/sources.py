@@ -13,12 +13,25 @@ from typing import NamedTuple
 
 from mxcore.plugin import error
 
-__all__ = ["COMMENT", "FOLDER", "TABLE_BYTES", "Code", "Parameter", "Signature", "files", "signatures", "source"]
+__all__ = [
+    "COMMENT",
+    "FOLDER",
+    "MOST_KEYS",
+    "TABLE_BYTES",
+    "Code",
+    "Parameter",
+    "Signature",
+    "files",
+    "signatures",
+    "source",
+]
 
 FOLDER = Path(__file__).with_name("kernels")
 
 #: Bytes of a table (`many.cuh`), which is given by value.
 TABLE_BYTES = 4000
+#: Keys of random numbers that are given by value at once (`random.cu`).
+MOST_KEYS = 128
 #: Type in C -> how `struct` packs it; a slot of an argument has eight bytes, or as many as it needs. T and A depend on
 #: the dtype.
 _FORMATS = {
@@ -31,6 +44,7 @@ _FORMATS = {
     "float": "f4x",
     "double": "d",
     "Table": f"{TABLE_BYTES}s",
+    "Keys": f"{24 * MOST_KEYS}s",
 }
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _KERNEL = re.compile(r"KERNEL\((\d+)(?:,[^)]*)?\)\s*(\w+)\s*\(([^)]*)\)")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache
 from typing import Any
 
+from .dtypes import MOVED, name_of
 from .launching import kernel
 from .tables import Row, tables
 
@@ -15,19 +15,13 @@ Array = Any
 
 #: Arrays of a group at most; a table has room for a few such rows.
 MOST = 64
-_DTYPES = frozenset("float16 bfloat16 float32 float64 int8 uint8 int32 int64".split())
-
-
-@cache
-def _known(dtype: Any) -> bool:
-    return str(dtype) in _DTYPES
 
 
 def summed(out: Array, parts: Sequence[Array]) -> bool:
     """Whether the kernel adds such arrays up: dense ones of a dtype that it knows, and of that of the sum."""
     dtype = out.dtype
     return (
-        _known(dtype)
+        name_of(dtype) in MOVED
         and len(parts) <= MOST
         and bool(out.flags.c_contiguous)
         and all(a.dtype == dtype and a.shape == out.shape and a.flags.c_contiguous for a in parts)

@@ -21,7 +21,7 @@ from typing import TypeAlias, TypeVar
 from mxcore.base import error
 from mxcore.drafts import atomic_writer
 from mxcore.plugin import let_through
-from mxcore.urls import child, is_url, parent, store, with_ending
+from mxcore.urls import child, is_folder, is_url, parent, store, with_ending
 from mxcore.util import makedirs
 
 from . import codec
@@ -115,7 +115,7 @@ def find_images(
             f"im2rec: {os.fspath(root)!r} is a URL; --list looks for images in a folder on this machine only. Make "
             "record files of a list that names what is there",
         )
-    if not os.path.isdir(root):
+    if not is_folder(root):
         raise error(NotADirectoryError, f"{os.fspath(root)!r} is no folder; ROOT must hold the images")
     endings = {ext.lower() for ext in exts}
     images: list[tuple[str, int]] = []
@@ -360,7 +360,7 @@ def _lists(prefix: str) -> list[str]:
         folder, begin = (prefix, "") if fs.isdir(path) else (parent(prefix), path.rpartition("/")[2])
         names = (name.rpartition("/")[2] for name in fs.glob(f"{glob.escape(store(folder)[1].rstrip('/'))}/*.lst"))
         return [child(folder, name) for name in sorted(names) if name.startswith(begin)]
-    if os.path.isdir(prefix):
+    if is_folder(prefix):
         prefix = os.path.join(prefix, "")
     return sorted(glob.glob(f"{glob.escape(prefix)}*.lst"))
 

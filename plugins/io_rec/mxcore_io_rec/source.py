@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 from mxcore.base import MXNetError, error
 from mxcore.drafts import settle
 from mxcore.plugin import fork_safe_lock, let_through, suppress
-from mxcore.urls import archived, check_file, child, ending, facts, is_url, store, text_of
+from mxcore.urls import archived, check_file, child, ending, facts, is_folder, is_url, store, text_of
 
 __all__ = ["LocalFile", "RemoteFile", "ReplacedError", "list_files", "open_pair", "open_source", "read_all", "resolve"]
 
@@ -468,7 +468,7 @@ def _folder(name: str, remote: bool) -> list[str] | None:
             if not fs.isdir(path):
                 return None
             return [child(name, p.rstrip("/").rpartition("/")[2]) for p in sorted(fs.ls(path, detail=False))]
-        return [os.path.join(name, p) for p in sorted(os.listdir(name))] if os.path.isdir(name) else None
+        return [os.path.join(name, p) for p in sorted(os.listdir(name))] if is_folder(name) else None
     except MXNetError:
         raise
     except Exception as e:  # stores have errors of their own

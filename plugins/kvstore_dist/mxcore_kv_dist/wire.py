@@ -325,7 +325,6 @@ def connect(address: Sequence[Any], token: bytes, transport: str = "auto", deadl
         sock = transport == "auto" and _nearby(name, patience) or socket.create_connection((host, port), patience)
         sock.settimeout(None)
     except (OSError, ValueError, OverflowError) as e:  # a name or port that cannot be
-        let_through(e)
         raise error(ConnectionError, f"kvstore: no server answers at {ascii(host)[1:-1]}:{port}: {e}") from None
     try:
         _prove(sock, token, False, patience)

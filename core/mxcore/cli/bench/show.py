@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ...testing.table import seconds
-from ..brought import reports
 
 __all__ = ["lines"]
 
 #: Operators and nodes that are shown, and what all others together are called.
 OPERATORS, NODES = 15, 10
+#: Letters of an operator's name.
+WIDE = 48
 _LEFT = ("operator", "node", "by", "shapes", "what", "how")
 
 
@@ -59,15 +60,22 @@ def lines(found: dict[str, Any]) -> list[str]:
         f"  memory    {_size(memory['arrays'])} arrays, {_size(memory['temporary'])} planned for temporary results"
         + "".join(f", {_size(memory[n])} {what}" for n, what in _MEMORY if n in memory),
         f"  machine   {machine['flops'] / 1e9:.4g} GFLOP/s in products, {machine['bytes'] / 1e9:.4g} GB/s of memory",
-        *(f"  {line}" for line in reports()),
+        *(f"  {line}" for line in found["reports"]),
     ]
     total = sum(n["seconds"] for n in found["nodes"]) or 1e-12
-    apart = f", one by one (without pass {', '.join(found['apart'])})" if found.get("apart") else ""
-    text += ["", f"operators{apart}"]
+    watched = found["watched"]
+    text += ["", f"operators: {seconds(total)} of the {seconds(watched)} that a run takes while it is watched"]
     text += _table(
         ("operator", "calls", "ms", "share", *_HEAD, "by"),
         [
-            (r["op"], str(r["calls"]), f"{r['seconds'] * 1e3:.3f}", f"{r['seconds'] / total:.0%}", *_rates(r), r["by"])
+            (
+                _short(r["op"]),
+                str(r["calls"]),
+                f"{r['seconds'] * 1e3:.3f}",
+                f"{r['seconds'] / total:.0%}",
+                *_rates(r),
+                r["by"],
+            )
             for r in found["operators"][:OPERATORS]
         ],
     )
@@ -76,7 +84,7 @@ def lines(found: dict[str, Any]) -> list[str]:
     text += _table(
         ("node", "operator", "ms", *_HEAD, "shapes"),
         [
-            (n["node"], n["op"], f"{n['seconds'] * 1e3:.3f}", *_rates(n), _shapes(n["shapes"]))
+            (n["node"], _short(n["op"]), f"{n['seconds'] * 1e3:.3f}", *_rates(n), _shapes(n["shapes"]))
             for n in found["nodes"][:NODES]
         ],
     )
@@ -97,6 +105,11 @@ _NOTES = (
     "of machine: the time that its products take at the rates above, or its bytes if these take longer, by the time",
     "that it took; what stays in caches may be above 100 %. GFLOP/s count products of matrices. --json has every node.",
 )
+
+
+def _short(name: str) -> str:
+    """A name that leaves room for figures."""
+    return name if len(name) <= WIDE else f"{name[: WIDE - 2]} …"
 
 
 def _rest(rows: Sequence[dict[str, Any]], total: float) -> list[str]:

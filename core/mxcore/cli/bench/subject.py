@@ -6,20 +6,24 @@ import glob
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from ... import initializer
 from ... import ndarray as nd
+from ... import optimizer as optimizers
 from ... import symbol as sym
 from ..._core.errors import suggest
+from ..._core.graph import topo
 from ...base import MXNetError, error
 from ...gluon.model_zoo import vision
+from ...symbol.inference import noted
 from ...urls import ending
 from ...visualization import inputs_of
 from ..model import Model
 from ..summary import named_shapes
+from ..train.options import FURTHER
 
 if TYPE_CHECKING:
     from ...context import Context
@@ -44,12 +48,13 @@ class Subject:
     params : dict of str to NDArray
         Those that a file has; others are random.
     ctx : Context
-    train : bool
+    optimizer : str or False
+        Which optimizer updates; False: the model predicts.
 
     Raises
     ------
     MXNetError
-        (also ValueError) if the graph cannot take inputs of these shapes.
+        (also ValueError) if the graph cannot take inputs of these shapes, or there is no such optimizer.
     """
 
     def __init__(
@@ -59,9 +64,10 @@ class Subject:
         inputs: dict[str, tuple[int, ...]],
         params: dict[str, Any],
         ctx: Context,
-        train: bool,
+        optimizer: str | Literal[False],
     ) -> None:
-        self.name, self.symbol, self.inputs, self.ctx, self.train = name, symbol, inputs, ctx, train
+        self.name, self.symbol, self.inputs, self.ctx, self.optimizer = name, symbol, inputs, ctx, optimizer
+        self.train = train = bool(optimizer)
         self.random = not params
         self.batch = next(iter(inputs.values()))[0]
         kept = {*inputs, *(n for n in symbol.list_arguments() if n.endswith("label"))}
@@ -80,7 +86,17 @@ class Subject:
         self._reqs = {n: "write" if g is not None else "null" for n, g in self.grads.items()}
         for n, a in {**self.arrays, **self.states}.items():
             a[:] = params[n].as_in_context(ctx) if n in params else _numbers(n, a, n in kept)
+        #: One call for all weights, in training.
+        self.update = self._updater(optimizer) if optimizer else None
         nd.waitall()
+
+    def _updater(self, name: str) -> Callable[[], None]:
+        # The rate is small: weights stay what they are, however often a run is repeated.
+        rule = optimizers.create(name, learning_rate=1e-12, **FURTHER.get(name, {}))
+        moved = [n for n, g in self.grads.items() if g is not None]
+        numbers, weights = [*range(len(moved))], [self.arrays[n] for n in moved]
+        grads, update = [self.grads[n] for n in moved], optimizers.get_updater(rule)
+        return lambda: update(numbers, grads, weights)
 
     def bind(self) -> Executor:
         """The graph bound to the arrays, with the passes and kernels that count now."""
@@ -91,19 +107,35 @@ class Subject:
         return bound
 
     def runner(self, bound: Executor) -> Callable[[], None]:
-        """A function that runs a bound graph once, and waits for it."""
+        """A function that runs a bound graph, and updates, once, and waits for it."""
+        steps = self.steps(bound)
+
+        def run() -> None:
+            for step in steps:
+                step()
+
+        return run
+
+    def steps(self, bound: Executor) -> list[Callable[[], None]]:
+        """The run of a bound graph and, in training, the update, each of which waits for its results."""
         device, index, train = self.ctx.device, self.ctx.device_id, self.train
         heads = [nd.ones(y.shape, ctx=self.ctx, dtype=y.dtype) for y in bound.forward(is_train=train)] if train else []
 
-        def run() -> None:
+        def waited(run: Callable[[], None]) -> Callable[[], None]:
+            def call() -> None:
+                run()
+                nd.waitall()
+                if device.async_:
+                    device.synchronize(index)
+
+            return call
+
+        def compute() -> None:
             bound.forward(is_train=train)
             if train:
                 bound.backward(heads)
-            nd.waitall()
-            if device.async_:
-                device.synchronize(index)
 
-        return run
+        return [waited(run) for run in (compute, self.update) if run is not None]
 
     @property
     def bytes(self) -> int:
@@ -131,7 +163,7 @@ def find(
     shapes: dict[str | None, tuple[int, ...]],
     batch: int | None,
     ctx: Context,
-    train: bool,
+    optimizer: str | Literal[False],
 ) -> Subject:
     """The model that a command line means.
 
@@ -146,7 +178,8 @@ def find(
     batch : int or None
         The first dimension of all inputs.
     ctx : Context
-    train : bool
+    optimizer : str or False
+        Which optimizer updates; False: the model predicts.
 
     Raises
     ------
@@ -175,7 +208,7 @@ def find(
         raise error(ValueError, f"{name} has no input: there is nothing to run it on")
     if unknown := [n for n, s in told.items() if 0 in s]:
         raise error(ValueError, f"--shape {unknown[0]}={told[unknown[0]]}: all sizes have to be known, none may be 0")
-    return Subject(name, symbol, told, held, ctx, train)
+    return Subject(name, symbol, told, held, ctx, optimizer)
 
 
 def _networks() -> list[str]:
@@ -190,9 +223,8 @@ def _plain(name: str) -> str:
 
 def _noted(symbol: Any, name: str) -> tuple[int, ...] | None:
     """The shape that a graph notes on a variable; None unless all of it."""
-    shape = symbol.attr_dict().get(name, {}).get("__shape__", "")
-    sizes = tuple(map(int, re.findall(r"-?\d+", shape)))
-    return sizes if sizes and min(sizes) > 0 else None
+    found = next((noted(n, "shape") for n in topo(symbol._heads) if n.op is None and n.name == name), None)
+    return tuple(found) if found and min(found) > 0 else None
 
 
 def _read(model: str, params: str | None) -> tuple[str, Any, dict[str, Any]]:

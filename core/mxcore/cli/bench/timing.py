@@ -1,25 +1,19 @@
-"""How long a model takes, and each of its nodes."""
+"""How long a model takes, and what memory it has."""
 
 from __future__ import annotations
 
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from ... import profiler
-from ...executor import passes_off
-from ...executor.costs import costs, program_of
-from ...executor.passes.settings import Settings
-from ...profiler.record import recorder
-from .machine import reached
+from ...executor.costs import program_of
 
 if TYPE_CHECKING:
     from ...executor import Executor
     from .subject import Subject
 
-__all__ = ["memory", "nodes", "operators", "run_times", "summary", "timed", "warm"]
+__all__ = ["memory", "run_times", "summary", "timed", "warm"]
 
 #: Seconds and runs at most, unless told, and runs at least.
 SECONDS, MOST, LEAST = 2.0, 200, 3
@@ -83,7 +77,8 @@ def memory(model: Subject, bound: Executor) -> dict[str, Any]:
     model : Subject
     bound : Executor
     """
-    found: dict[str, Any] = {"arrays": model.bytes, "temporary": program_of(bound, model.train).nbytes}
+    program = program_of(bound, model.train)
+    found: dict[str, Any] = {"arrays": model.bytes, "temporary": program.nbytes + program.scratch}
     device, index = model.ctx.device, model.ctx.device_id
     if device.async_:
         free, total = device.memory(index)
@@ -97,88 +92,3 @@ def memory(model: Subject, bound: Executor) -> dict[str, Any]:
     except ImportError:  # Windows has none
         pass
     return found
-
-
-def nodes(
-    model: Subject, bound: Executor, machine: dict[str, float], repeat: int
-) -> tuple[list[dict[str, Any]], list[str]]:
-    """Every node with the seconds it takes in a run, longest first, from the profiler; operator by operator.
-
-    Parameters
-    ----------
-    model : Subject
-    bound : Executor
-    machine : dict
-        As `machine.roofline` gives it.
-    repeat : int
-        Runs that are profiled, 20 at most.
-
-    Returns
-    -------
-    nodes : list of dict
-    apart : list of str
-        The graph passes that are left out for it, since they compute several operators at once.
-    """
-    steps = program_of(bound, model.train).steps
-    late = [*Settings.now().late] if any(hasattr(step.op, "bind") for step in steps) else []
-    if late:
-        with passes_off(*late):
-            bound = model.bind()
-    repeat, run = min(repeat, 20), model.runner(bound)
-    work: dict[tuple[str, str], list[Any]] = defaultdict(list)
-    for cost in costs(program_of(bound, model.train)):
-        work[cost.op, cost.node].append(cost)
-    profiler.set_config(profile_memory=False, profile_api=False, profile_imperative=False)
-    profiler.start()
-    try:
-        run()  # bound anew for who watches
-        recorder.clear()
-        for _ in range(repeat):
-            run()
-        events = recorder.snapshot()
-    finally:
-        profiler.stop()
-        recorder.clear()
-    taken: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for label, begin, end, _, _ in events:
-        if label.section == "operator" and label.args and "node" in label.args:
-            taken[label.name, label.args["node"]].append((end - begin) / 1e9)
-    return sorted(_nodes(taken, work, repeat, machine), key=lambda n: -n["seconds"]), late
-
-
-def _nodes(taken: Any, work: Any, repeat: int, machine: dict[str, float]) -> Iterable[dict[str, Any]]:
-    for (op, node), times in taken.items():
-        found, seconds = work.get((op, node), []), sum(times) / repeat
-        flops, size = sum(c.flops for c in found), sum(c.bytes for c in found)
-        yield {
-            "op": op,
-            "node": node,
-            "calls": round(len(times) / repeat),
-            "seconds": seconds,
-            "flops": flops,
-            "bytes": size,
-            "reached": reached(flops, size, seconds, machine),
-            "shapes": [list(s) if s is not None else None for c in found[:1] for s in c.shapes],
-            "by": found[0].owner if found else "",
-        }
-
-
-def operators(found: Iterable[dict[str, Any]], machine: dict[str, float]) -> list[dict[str, Any]]:
-    """The nodes of each operator taken together, longest first.
-
-    Parameters
-    ----------
-    found : list of dict
-        As `nodes` gives them.
-    machine : dict
-    """
-    rows: dict[tuple[str, str], dict[str, Any]] = {}
-    sums = ("calls", "seconds", "flops", "bytes")
-    for node in found:
-        row = rows.setdefault((node["op"], node["by"]), {"op": node["op"], "by": node["by"], **dict.fromkeys(sums, 0)})
-        row["ideal"] = row.get("ideal", 0) + node["reached"] * node["seconds"]
-        for name in sums:
-            row[name] += node[name]
-    for row in rows.values():
-        row["reached"] = row.pop("ideal") / row["seconds"] if row["seconds"] else 0.0
-    return sorted(rows.values(), key=lambda r: -r["seconds"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..._core import tables
@@ -45,7 +45,7 @@ def _owners(model: Subject, bound: Executor) -> list[str]:
     return [c.owner for c in costs(program_of(bound, model.train))]
 
 
-def measure(model: Subject, bound: Executor, repeat: int) -> list[dict[str, Any]]:
+def measure(model: Subject, bound: Executor, repeat: int, computed: Collection[str]) -> list[dict[str, Any]]:
     """What is changed, how (the variable that does it), and the time by that of the model as it is.
 
     Parameters
@@ -55,6 +55,8 @@ def measure(model: Subject, bound: Executor, repeat: int) -> list[dict[str, Any]
         As it is.
     repeat : int
         Rounds, 15 at most.
+    computed : collection of str
+        Who computed its steps, several of them behind commas.
     """
     chosen = _owners(model, bound)
     passes = [
@@ -66,7 +68,7 @@ def measure(model: Subject, bound: Executor, repeat: int) -> list[dict[str, Any]
         for name in passes
         if name not in switched_off() and (name != "mirror" or model.train)
     ]
-    owners = sorted({*chosen} - {REFERENCE, COMPILED})
+    owners = sorted({*chosen, *", ".join(computed).split(", ")} - {REFERENCE, COMPILED, ""})
     for owner in owners:
         brings = tables.devices.owners[model.ctx.device_type] == owner
         how = "(by itself: it brings the device, too)" if brings else f"MXCORE_DISABLE_PLUGINS={owner}"

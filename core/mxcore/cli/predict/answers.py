@@ -56,7 +56,7 @@ class Runner:
 def _probabilities(outputs: dict[str, Array]) -> Array | None:
     """The first output as probabilities (batch, classes); None if it is something else."""
     y = next(iter(outputs.values())).astype("float64")
-    if y.ndim != 2 or y.shape[1] < 2:
+    if y.ndim != 2 or y.shape[1] < 2 or not len(y):
         return None
     if (y >= 0).all() and np.allclose(y.sum(1), 1, atol=1e-3):
         return y
@@ -79,7 +79,8 @@ def one(what: str, outputs: dict[str, Array], labels: Sequence[str] | None, top:
     if found is None:
         for name, y in outputs.items():
             some = " ".join(f"{v:g}" for v in y.ravel()[:8]) + (" …" if y.size > 8 else "")
-            print(f"  {name} {y.shape}, from {y.min():g} to {y.max():g}: {some}")
+            told = f"from {y.min():g} to {y.max():g}: {some}" if y.size else "nothing"
+            print(f"  {name} {y.shape}, {told}")
         return
     for index in np.argsort(-found[0], kind="stable")[:top]:
         print(f"  {found[0, index]:.4f}  {index:4d}{_name(labels, index, found.shape[1])}")
@@ -95,6 +96,12 @@ def records(runner: Runner, batches: Any, labels: Sequence[str] | None) -> None:
             if found is None:
                 raise error(
                     ValueError, "the first output is no list of classes, so records have no answer; use .npy files"
+                )
+            if len(found) != len(batch.data[0]):
+                raise error(
+                    ValueError,
+                    f"the first output has {len(found)} rows for {len(batch.data[0])} records, so that none has an "
+                    "answer of its own; use .npy files",
                 )
             truth = batch.label[0].asnumpy().reshape(len(found), -1)[:, 0]
             for p, label, number in zip(found[:n], truth, batch.index):

@@ -8,18 +8,19 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ... import lr_scheduler, metric, optimizer, random
 from ...base import error
 from ...contrib.events import EventWriter
 from . import by_gluon, by_module, checkpoint, networks
 from .data import Data
-from .options import RATES
+from .options import FURTHER, RATES
 from .workers import Workers
 
 if TYPE_CHECKING:
     import argparse
 
-    from ...ndarray import NDArray
 
 __all__ = ["Run"]
 
@@ -28,9 +29,6 @@ LEARNERS: dict[str, type[by_gluon.Learner] | type[by_module.Learner]] = {
     "gluon": by_gluon.Learner,
     "module": by_module.Learner,
 }
-
-#: What an optimizer gets beside learning rate and weight decay.
-FURTHER = {"sgd": {"momentum": 0.9}, "nag": {"momentum": 0.9}}
 
 
 class Run:
@@ -131,7 +129,7 @@ class Run:
             self.data.train.reset()
             for batch in itertools.islice(self.data.train, self.data.steps):
                 count = self.args.batch_size - batch.pad
-                self._check(batch.label[0])
+                self._check(batch)
                 outputs, loss = self.learner.step(batch)
                 accuracy.update([batch.label[0][:count]], [outputs[:count]])
                 seen += count
@@ -160,15 +158,17 @@ class Run:
             dynamic_ncols=True,
         )
 
-    def _check(self, label: NDArray) -> None:
+    def _check(self, batch: Any) -> None:
+        label = batch.label[0]
         if label.ndim != 1:
             raise error(ValueError, f"a classifier needs one label for each image, the records have {label.shape[1]}")
         values = label.asnumpy()
-        low, high = values.min(), values.max()
-        if low < 0 or high >= self.args.num_classes:
-            bad = low if low < 0 else high
+        wrong = np.flatnonzero(~((values >= 0) & (values < self.args.num_classes)))  # NaN is no class either
+        if wrong.size:
+            record = "" if batch.index is None else f"record {batch.index[wrong[0]]}: "
+            most = self.args.num_classes - 1
             raise error(
-                ValueError, f"label {bad:g} is none of 0 to {self.args.num_classes - 1}; is --num-classes right?"
+                ValueError, f"{record}label {values[wrong[0]]:g} is none of 0 to {most}; is --num-classes right?"
             )
 
     def test(self) -> float:

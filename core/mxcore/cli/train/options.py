@@ -9,10 +9,12 @@ from typing import Any
 
 from ...context import Context
 
-__all__ = ["add_arguments"]
+__all__ = ["FURTHER", "RATES", "add_arguments", "number", "only_context"]
 
 #: Learning rates that suit the optimizers whose own default does not.
 RATES = {"sgd": 0.03, "nag": 0.03}
+#: What an optimizer gets beside learning rate and weight decay.
+FURTHER = {"sgd": {"momentum": 0.9}, "nag": {"momentum": 0.9}}
 
 
 def contexts(text: str) -> list[Context]:

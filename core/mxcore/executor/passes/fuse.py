@@ -534,7 +534,7 @@ class _Unit:
 
 
 def _main(parts: list[Part]) -> str:
-    """The dtype that a chain is said to have: that of a part that is no float16."""
+    """The dtype that a chain is said to have: that of a part of full precision."""
     return next((part.dtype.name for part in parts if part.dtype.itemsize > 2), "float32")
 
 
@@ -595,5 +595,6 @@ def _operator(
     work = float(math.prod(parts[0].shape) * len(steps))
     op.cost(lambda p, ins, outs: work)
     op.fused = chain  # type: ignore[attr-defined]
+    op.consists = tuple(recipe.op.name for recipe, _, _ in steps)  # type: ignore[attr-defined]
     made[key] = op
     return op

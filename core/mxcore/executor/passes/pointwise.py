@@ -17,6 +17,7 @@ from ..._core.kernels import Spec
 from ..._core.op import Op
 from ...fusion import Tree
 from ...fusion.dtypes import cast, compared, is_cast, rounds_once, selects
+from ...halves import is_half
 from ...ops.common.rules import along
 from ...parameters import Int
 
@@ -24,7 +25,6 @@ __all__ = ["BIAS", "Part", "functions_of", "part_of", "substitute"]
 
 Shape = tuple[int, ...]
 _DTYPES = (np.dtype("float32"), np.dtype("float64"))
-_HALF = np.dtype("float16")
 #: Levels of an expression that is fused; the body computes a deeper one.
 _DEPTH = 100
 
@@ -183,7 +183,7 @@ def part_of(
     """The node as a part of a chain; None unless elementwise on dense float32 or float64 arrays of known shapes.
 
     With `mixed` dtypes, an operand of one of these may be cast to that of the node, or compared with a number; and a
-    node may be of float16 where its arithmetic is a single operation that the device rounds as the array library does.
+    node may be of half precision where its arithmetic is one operation, which the device rounds as the array library.
 
     Parameters
     ----------
@@ -205,15 +205,11 @@ def part_of(
         return None
     out = (node, 0)
     shape, dtype = graph.shapes.get(out), graph.dtypes.get(out)
-    if (
-        not (
-            dtype in _DTYPES
-            or dtype == _HALF
-            and _HALF.name in mixed
-            and (selects(tree) or op.direct is not None and rounds_once(tree))
-        )
-        or not known(shape)
-        or graph.stypes.get(out, "default") != "default"
+    if dtype is None or not known(shape) or graph.stypes.get(out, "default") != "default":
+        return None
+    half = is_half(dtype)
+    if dtype not in _DTYPES and not (
+        half and dtype.name in mixed and (selects(tree) or op.direct is not None and rounds_once(tree))
     ):
         return None
     names: dict[str, Tree] = {}
@@ -231,13 +227,7 @@ def part_of(
         own = graph.dtypes.get(entry)
         whole = tree == ("name", name)
         if own != dtype:
-            if (
-                own is None
-                or own.name not in mixed
-                or "reduces" in op.facets
-                or whole
-                and (own, dtype) == (_DTYPES[1], _HALF)
-            ):
+            if own is None or own.name not in mixed or "reduces" in op.facets or whole and half and own == _DTYPES[1]:
                 return None
             if not whole:
                 found = compared(tree, name, own.name)
@@ -265,11 +255,11 @@ def part_of(
         names[name] = ("name", f"s{len(scalars)}")
         scalars.append((float(value), name if name in op.params and op.params[name].dynamic else None))
     tree = substitute(tree, names)
-    if dtype == _HALF and tree[0] != "name" and not is_cast(tree):
+    if half and tree[0] != "name" and not is_cast(tree):
         tree = cast(tree, dtype.name)
     part = Part(node, tree, operands, types, scalars, sources, tuple(shape), dtype)
     fitted = _fitted(part) if operands and math.prod(part.shape) > 0 else None
-    return None if fitted is None or fitted.reduce and dtype == _HALF else fitted
+    return None if fitted is None or fitted.reduce and half else fitted
 
 
 def _constant_of(node: Node) -> float | None:

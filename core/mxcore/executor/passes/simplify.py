@@ -112,9 +112,14 @@ def _first(seen: dict[Any, Node], n: Node, inputs: list[Any], made: Any = None) 
 
 def params_key(op: Any, p: Any) -> tuple[Any, ...]:
     """Equal for equal parameters, scalars that may change from call to call included; by their texts, for -0.0."""
-    return (p._key, *[repr(getattr(p, n)) for n in sorted(op.parser.dynamic)])
+    dynamic = op.parser.dynamic
+    return (p._key, *[repr(getattr(p, n)) for n in sorted(dynamic)]) if dynamic else (p._key,)
 
 
 def place_key(n: Node) -> tuple[Any, ...]:
     """The attributes of a node that decide where and when it is computed."""
-    return tuple(n.attrs.get(f"__{k}__", n.attrs.get(k)) for k in ("ctx_group", "force_mirroring", "mirror_stage"))
+    return tuple([n.attrs.get(f"__{k}__", n.attrs.get(k)) for k in _PLACING]) if n.attrs else _ANYWHERE
+
+
+_PLACING = "ctx_group", "force_mirroring", "mirror_stage"
+_ANYWHERE = (None,) * len(_PLACING)

@@ -371,11 +371,14 @@ class Parameter:
                 AssertionError,
                 f"Failed to load Parameter '{self.name}' on {ctx} because it was previous initialized on {known}.",
             )
-        if self._data is not None:
-            self.set_data(value)
-            return
-        with autograd.off():
-            self._init_impl(value, known or ctx or [cpu()])
+        try:
+            if self._data is not None:
+                self.set_data(value)
+                return
+            with autograd.off():
+                self._init_impl(value, known or ctx or [cpu()])
+        except MemoryError as e:  # of a file of a few bytes, if its rows are few and far between
+            raise error(MemoryError, f"{failed}{e}") from e
         self._deferred_init = ()
 
     # -- values and gradients --------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Dtypes that NumPy does not bring, and the parameter of operators that know how to give some dtypes only."""
+"""The parameter of operators that know how to give some dtypes only."""
 
 from __future__ import annotations
 
@@ -6,23 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ... import _importing
-from ..._core.errors import error
-from ..._core.params import more_dtypes
 from ...parameters import DType
 
 __all__ = ["Among"]
-
-
-def _bfloat16() -> Any:
-    try:
-        ml_dtypes = _importing.load("ml_dtypes")
-    except ImportError:
-        raise error(TypeError, "dtype bfloat16 needs the package ml_dtypes: pip install ml_dtypes") from None
-    return ml_dtypes.bfloat16
-
-
-more_dtypes["bfloat16"] = _bfloat16
 
 
 class Among(DType):

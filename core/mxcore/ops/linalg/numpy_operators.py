@@ -373,7 +373,7 @@ def solve_back(k: Call, p: Params, db: Array, y: Array, like: Array) -> Array:
     return sum_over(g, axes).reshape(shape) if axes else g
 
 
-solve_back.shape(lambda p, ins: [ins[2]])
+solve_back.shape(lambda p, ins: [(*ins[2][:-1], square(ins[2]))])
 solve_back.dtype(lambda p, ins, outs: (ins, [ins[2]]))
 
 

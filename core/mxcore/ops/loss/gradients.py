@@ -47,7 +47,7 @@ def backward_softmax_output(k: Call, p: Params, out: Array, label: Array, dy_: A
     if label.shape == out.shape:
         return _outgoing(p, (y - wide(label)) * p.grad_scale, dy_)
     g = y.reshape(n, c, s).copy()
-    label = label.reshape(-1, s) if p.multi_output else label.reshape(-1, 1)
+    label = label.reshape(-1 if size_of(label.shape) else n, s if p.multi_output else 1)
     if label.shape[0] != n:
         raise ValueError(
             f"{label.shape[0]} labels for {n} samples; "
@@ -67,7 +67,7 @@ def backward_softmax_output(k: Call, p: Params, out: Array, label: Array, dy_: A
     if p.normalization == "valid":
         g *= p.grad_scale / xp.maximum(valid.sum(), 1).astype(g.dtype)
     else:
-        g *= g.dtype.type(p.grad_scale / (s * (max(n, 1) if p.normalization == "batch" else 1)))
+        g *= g.dtype.type(p.grad_scale / (max(s, 1) * (max(n, 1) if p.normalization == "batch" else 1)))
     return _outgoing(p, g.reshape(out.shape), dy_)
 
 
@@ -101,7 +101,7 @@ def backward_svm_output(k: Call, p: Params, data: Array, label: Array) -> Array:
     """
     xp = k.xp
     x = data.reshape(size_of(data.shape[:-1]), data.shape[-1])
-    own = label.reshape(-1, 1).astype(np.int64) == xp.arange(x.shape[1])
+    own = label.reshape(size_of(label.shape), 1).astype(np.int64) == xp.arange(x.shape[1])
     sign = xp.where(own, x.dtype.type(-1), x.dtype.type(1))
     gap = p.margin + sign * x
     g = sign * ((gap > 0) if p.use_linear else 2 * xp.maximum(gap, gap.dtype.type(0)))

@@ -67,6 +67,7 @@ def class_lengths(p: Params, shape: tuple[int, ...]) -> tuple[int, int, int]:
     inputs="data label",
     labels="outputs",
     recompute=False,
+    helpers={"class_lengths": class_lengths},
     **SOFTMAX_OUTPUT_PARAMS,
     grad=lambda F, p, dy, y, label: (
         F._backward_SoftmaxOutput(y, label, *([dy] if p.out_grad else []), **given(p, SOFTMAX_OUTPUT_PARAMS)),

@@ -454,7 +454,7 @@ def _all_filters(first: int, last: int, du: Array, gap: int, channels: int, dw: 
 
 def _room(n: int) -> Array:
     """Numbers that begin where a line of a cache does."""
-    a = memory.empty((n + LANES,), np.dtype(np.float32))
+    a = memory.empty((n + LANES,), np.dtype(np.float32), 1)
     start = -a.ctypes.data % 64 // a.itemsize
     return a[start : start + n]
 

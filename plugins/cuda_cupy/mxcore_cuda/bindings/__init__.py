@@ -10,6 +10,7 @@ from . import (
     convolution,
     elementwise,
     indexing,
+    losses,
     matrices,
     normalization,
     optimizers,

@@ -13,11 +13,12 @@ import numpy as np
 
 from mxcore.plugin import Call, KernelSet, Params, Spec, find_op
 
+from ..dtypes import FLOATS, name_of
 from ..launching import Kernel, kernel
 from ..rng import Philox
 
 __all__ = [
-    "FLOATS",
+    "COMPUTED",
     "Array",
     "Outs",
     "binds",
@@ -26,6 +27,7 @@ __all__ = [
     "gpu",
     "helpers",
     "inputs_by_name",
+    "is_float",
     "kernel_for",
     "rng_of",
     "three",
@@ -39,7 +41,8 @@ _F = TypeVar("_F", bound=Callable[..., None])
 _T = TypeVar("_T")
 
 gpu = KernelSet("gpu")
-FLOATS = "f2 f4 f8"
+#: What kernels compute with, as declarations have it.
+COMPUTED = " ".join(FLOATS)
 
 
 def kernel_for(k: Call, source: str, name: str, dtype: Any) -> Kernel:
@@ -52,14 +55,20 @@ def rng_of(k: Call) -> Philox:
     return cast(Philox, k.rng)
 
 
+def is_float(dtype: Any) -> bool:
+    """Whether kernels compute with numbers of a dtype."""
+    return name_of(dtype) in FLOATS
+
+
 def wide(dtype: Any) -> Any:
     """The dtype in which numbers of one are added up."""
     return np.promote_types(dtype, np.float32)
 
 
 def countable(data: Spec) -> bool:
-    """Whether 32 bits count the places of an image, its padding included, and the images' channels; for kernels."""
-    return bool(math.prod(s + 64 for s in data.shape[2:]) < 2**31 and math.prod(data.shape[:2]) < 2**30)
+    """Whether an image has places, and 32 bits count them, padding included, and the images' channels; for kernels."""
+    places = math.prod(s + 64 for s in data.shape[2:])
+    return bool(0 not in data.shape[2:] and places < 2**31 and math.prod(data.shape[:2]) < 2**30)
 
 
 def few(*specs: Spec) -> bool:
@@ -128,7 +137,7 @@ def inputs_by_name(op: str, p: Params, ins: Sequence[_T]) -> dict[str, _T]:
 def binds(
     op: str,
     *,
-    dtypes: str | None = FLOATS,
+    dtypes: str | None = COMPUTED,
     when: Callable[..., bool] | None = None,
     short: Any = None,
     standing: Callable[..., Callable[[], None]] | None = None,

@@ -16,6 +16,7 @@ from mxcore.plugin import Call
 
 from ..blas import allows_tf32
 from ..drivers import driver
+from ..dtypes import HALVES, name_of
 from .common import Array, kernel_for, wide
 from .geometry import Geometry
 
@@ -87,7 +88,8 @@ class Tiles(NamedTuple):
 def takes(g: Geometry, dtype: Any, index: int, piece: str) -> bool:
     """Whether a piece of a convolution (forward, data, weight) is computed here: the one rule for which that pays.
 
-    Float16 always; float32, which tensor cores do not multiply exactly, where cuBLAS does not make up for the columns.
+    Half precision always; float32, which tensor cores do not multiply exactly, where cuBLAS does not make up for the
+    columns.
     """
     return _taken(g, dtype, index, piece) and not (dtype == np.float32 and allows_tf32())
 
@@ -95,14 +97,14 @@ def takes(g: Geometry, dtype: Any, index: int, piece: str) -> bool:
 @lru_cache(_MOST)
 def _taken(g: Geometry, dtype: Any, index: int, piece: str) -> bool:
     return (
-        dtype in (np.float16, np.float32)
+        name_of(dtype) in (*HALVES, "float32")
         and len(g.image) <= 2
         and not g.whole
         and min(g.channels, g.filters) // g.groups >= _LEAST
         and g.groups * math.prod(g.stride) < 1 << 16
         and _largest(g) < 1 << 31
         and driver().capability(index) >= _CAPABLE
-        and (dtype == np.float16 or g.groups > 1 or _pays(g, piece))
+        and (dtype != np.float32 or g.groups > 1 or _pays(g, piece))
     )
 
 

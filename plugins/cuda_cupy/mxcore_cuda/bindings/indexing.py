@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from mxcore.layouts import spread
 from mxcore.plugin import Call, Params, RowSparse, Spec, held
 
+from ..dtypes import FLOATS, MOVED, name_of
 from ..places import INDICES, Places, index
-from .common import FLOATS, Array, Outs, binds, few, gpu, helpers, kernel_for
-
-_MOVED = frozenset(map(np.dtype, "i1 u1 i4 i8 f2 f4 f8".split()))
-_SET = _MOVED | {np.dtype(bool)}
-_SUMMED = frozenset(map(np.dtype, FLOATS.split()))
+from .common import Array, Outs, binds, few, gpu, helpers, is_float, kernel_for
 
 
-def _fits(a: Spec, indices: Spec, *rest: Spec, dtypes: frozenset[Any] = _MOVED) -> bool:
-    return a.dtype in dtypes and str(indices.dtype) in INDICES and few(a, indices, *rest)
+def _fits(a: Spec, indices: Spec, *rest: Spec, dtypes: tuple[str, ...] = MOVED) -> bool:
+    return name_of(a.dtype) in dtypes and name_of(indices.dtype) in INDICES and few(a, indices, *rest)
 
 
 def _places(k: Call, count: int) -> Places:
@@ -51,7 +47,7 @@ def _embedding(k: Call, p: Params, outs: Outs, data: Array, weight: Array) -> No
 @binds(
     "_backward_take",
     dtypes=None,
-    when=lambda p, dy, indices, like: p.mode != "raise" and like.size > 0 and _fits(dy, indices, like, dtypes=_SUMMED),
+    when=lambda p, dy, indices, like: p.mode != "raise" and like.size > 0 and _fits(dy, indices, like, dtypes=FLOATS),
 )
 def _backward_take(k: Call, p: Params, outs: Outs, dy: Array, indices: Array, like: Array) -> None:
     lead, n, tail = spread(like.shape, p.axis)
@@ -61,7 +57,7 @@ def _backward_take(k: Call, p: Params, outs: Outs, dy: Array, indices: Array, li
 
 
 def _embedded(p: Params, dy: Spec, data: Spec, weight: Spec) -> bool:
-    return dy.stype == "default" and _fits(dy, data, weight, dtypes=_SUMMED)
+    return dy.stype == "default" and _fits(dy, data, weight, dtypes=FLOATS)
 
 
 @binds("_backward_Embedding", dtypes=None, when=lambda p, *specs: not p.sparse_grad and _embedded(p, *specs))
@@ -95,7 +91,7 @@ def _points(k: Call, indices: Array, shape: tuple[int, ...]) -> tuple[Places, in
 @binds(
     "_backward_gather_nd",
     dtypes=None,
-    when=lambda p, dy, indices, like: like.size > 0 and _fits(dy, indices, like, dtypes=_SUMMED),
+    when=lambda p, dy, indices, like: like.size > 0 and _fits(dy, indices, like, dtypes=FLOATS),
 )
 def _backward_gather_nd(k: Call, p: Params, outs: Outs, dy: Array, indices: Array, like: Array) -> None:
     places, n = _points(k, indices, like.shape)
@@ -148,7 +144,7 @@ def _set_each(k: Call, places: Places, values: Array, out: Array) -> None:
 @binds(
     "_advanced_index_spread",
     dtypes=None,
-    when=lambda p, data, like, *indices: data.dtype in _SUMMED and like.size > 0 and few(data, like),
+    when=lambda p, data, like, *indices: is_float(data.dtype) and like.size > 0 and few(data, like),
 )
 def _advanced_index_spread(k: Call, p: Params, outs: Outs, data: Array, like: Array, *indices: Array) -> None:
     places, _ = _subscripts(k, p, like.shape, indices)
@@ -157,7 +153,7 @@ def _advanced_index_spread(k: Call, p: Params, outs: Outs, data: Array, like: Ar
 
 def _set_in_order(p: Params, lhs: Spec, *indices: Spec) -> bool:
     # Masks name each place once.
-    return lhs.dtype in _SET and few(lhs) and not any(i.dtype == np.bool_ for i in indices)
+    return name_of(lhs.dtype) in (*MOVED, "bool") and few(lhs) and not any(i.dtype == np.bool_ for i in indices)
 
 
 @binds("_advanced_set", dtypes=None, when=lambda p, lhs, rhs, *indices: _set_in_order(p, lhs, *indices))
@@ -205,7 +201,9 @@ def _batch_take(k: Call, p: Params, outs: Outs, a: Array, indices: Array) -> Non
 
 
 @binds(
-    "_backward_pick", dtypes=None, when=lambda p, dy, like, indices: _picked(p, like, indices) and dy.dtype in _MOVED
+    "_backward_pick",
+    dtypes=None,
+    when=lambda p, dy, like, indices: _picked(p, like, indices) and name_of(dy.dtype) in MOVED,
 )
 def _backward_pick(k: Call, p: Params, outs: Outs, dy: Array, like: Array, indices: Array) -> None:
     _, n, inner = spread(like.shape, p.axis)
@@ -216,7 +214,9 @@ def _backward_pick(k: Call, p: Params, outs: Outs, dy: Array, like: Array, indic
 @binds(
     "one_hot",
     dtypes=None,
-    when=lambda p, indices: p.dtype in _MOVED and str(indices.dtype) in INDICES and indices.size * p.depth < 2**31,
+    when=lambda p, indices: (
+        name_of(p.dtype) in MOVED and name_of(indices.dtype) in INDICES and indices.size * p.depth < 2**31
+    ),
 )
 def _one_hot(k: Call, p: Params, outs: Outs, indices: Array) -> None:
     run = kernel_for(k, "indexing", "one_hot", outs[0].dtype)

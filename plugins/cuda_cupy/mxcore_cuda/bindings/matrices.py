@@ -13,8 +13,8 @@ from .common import Array, Outs, binds, kernel_for
 
 def _rows(p: Params, shape: tuple[int, ...]) -> tuple[int, int]:
     """The data of a dense layer as a matrix: rows, length of each."""
-    width = math.prod(shape[1:]) if p.flatten else shape[-1]
-    return (math.prod(shape) // width if width else shape[0]), width
+    first = 1 if p.flatten else len(shape) - 1
+    return math.prod(shape[:first]), math.prod(shape[first:])
 
 
 @binds("FullyConnected")

@@ -11,6 +11,7 @@ import numpy as np
 
 from mxcore.plugin import Call, Params, Spec
 
+from ..dtypes import HALVES, name_of
 from ..tables import Columns, Row, Table, tables
 from .common import Array, Outs, binds, kernel_for, wide
 
@@ -58,10 +59,10 @@ def _movable(mixed: bool, last: int = 0) -> Callable[..., bool]:
     """Whether all arrays but the last few are such as kernels move: alike, or behind float32 copies."""
 
     def fits(p: Params, *specs: Spec) -> bool:
-        types = [s.dtype for s in specs[: len(specs) - last]]
+        own, *others = (name_of(s.dtype) for s in specs[: len(specs) - last])
         if any(s.stype != "default" for s in specs):
             return False
-        return types[0] == np.float16 and {*types} <= {np.dtype("f2"), np.dtype("f4")} if mixed else len({*types}) == 1
+        return own in HALVES and {*others} <= {own, "float32"} if mixed else {*others} <= {own}
 
     return fits
 
@@ -235,7 +236,12 @@ for _mixed in (False, True):
 
 
 # -- rows, LARS, zeros -------------------------------------------------------------------------------------------------
-@binds("_contrib_group_adagrad_update", when=_movable(False))
+def _with_rows(p: Params, weight: Spec, *rest: Spec) -> bool:
+    """Whether rows have something: the mean of nothing is NaN, which the body says."""
+    return _movable(False)(p, weight, *rest) and 0 not in weight.shape[1:]
+
+
+@binds("_contrib_group_adagrad_update", when=_with_rows)
 def _group_adagrad(k: Call, p: Params, outs: Outs, weight: Array, grad: Array, history: Array) -> None:
     if outs[0] is not weight:
         k.device.copy(weight, outs[0])

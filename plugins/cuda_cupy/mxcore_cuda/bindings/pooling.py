@@ -37,7 +37,7 @@ def _how(p: Params) -> tuple[int, bool, bool]:
 
 
 def _lowest(a: Array) -> float:
-    return float(np.finfo(a.dtype).min)
+    return float(np.finfo(a.dtype).min) if a.dtype.kind == "f" else -math.inf  # as the body has it for bfloat16
 
 
 @binds("Pooling", when=_fits)

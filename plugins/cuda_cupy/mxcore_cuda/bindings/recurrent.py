@@ -15,11 +15,10 @@ from mxcore.plugin import Call, Params, Spec, find_op
 
 from ..blas import Matrix, multiply
 from ..repeated import repeated
-from .common import FLOATS, Array, Outs, binds, few, helpers, kernel_for, rng_of, wide
+from .common import Array, Outs, binds, few, helpers, is_float, kernel_for, rng_of, wide
 
 _X, _H, _PROJECTION, _BIAS_X, _BIAS_H = range(5)  # the parts of a layer's and direction's weights
 _GATES = {"lstm": 4, "gru": 3, "rnn_relu": 1, "rnn_tanh": 1}
-_DTYPES = frozenset(map(np.dtype, FLOATS.split()))
 
 
 class _Network:
@@ -40,7 +39,7 @@ class _Network:
             self.clip = limits is not None, *map(float, np.array([low, high], wide(self.dtype))), nan
         self.lengths = None
         if lengths is not None:  # a fraction of a step is a step
-            self.lengths = (k.xp.ceil(lengths) if lengths.dtype.kind == "f" else lengths).astype(np.int32)
+            self.lengths = (k.xp.ceil(lengths) if is_float(lengths.dtype) else lengths).astype(np.int32)
 
     def room(self, *shape: int, dtype: Any = None) -> Array:
         return self.k.device.empty(shape, dtype or self.dtype, self.k.ctx.device_id)
@@ -160,11 +159,11 @@ def _fits(op: str) -> Callable[..., bool]:
         given = dict(zip(find_op(op).signature(p).inputs, specs))
         lengths, data = given.pop("sequence_length", None), given["data"]
         return (
-            data.dtype in _DTYPES
+            is_float(data.dtype)
             and all(s.dtype == data.dtype and s.size for s in given.values())
             and few(*specs)
             and data.shape[0] * data.shape[1] * p.state_size < 2**30
-            and (lengths is None or lengths.dtype.kind in "fiu")
+            and (lengths is None or is_float(lengths.dtype) or lengths.dtype.kind in "iu")
         )
 
     return fits

@@ -12,7 +12,7 @@ from typing import Any
 from mxcore.plugin import Call, Fused, Op, Params, Spec, operators
 
 from ..fused import Compiled
-from .common import FLOATS, Array, Outs, binds
+from .common import COMPUTED, Array, Outs, binds
 
 #: Elements for each result from which on a block is worth while.
 _MANY = 128
@@ -39,7 +39,7 @@ def _bind(op: Op) -> None:
     def when(p: Params, data: Spec) -> bool:
         return data.size >= _MANY * math.prod(kept(p, data)) > 0
 
-    @binds(op.name, dtypes=FLOATS if plain else "f4 f8", when=when)
+    @binds(op.name, dtypes=COMPUTED if plain else "f4 f8", when=when)
     def kernel(k: Call, p: Params, outs: Outs, data: Array) -> None:
         work = "data" if plain else tree
         _chain(work, how, str(data.dtype), data.shape, kept(p, data)).bind(outs, [data])()

@@ -9,7 +9,7 @@ import numpy as np
 from mxcore.plugin import Call, Params, Spec
 
 from ..places import Places
-from .common import Array, Outs, binds, few, kernel_for
+from .common import Array, Outs, binds, few, is_float, kernel_for
 
 
 def _pools(p: Params, data: Spec, rois: Spec) -> bool:
@@ -28,11 +28,7 @@ def _roi_pool(k: Call, p: Params, outs: Outs, data: Array, rois: Array) -> None:
     "_backward_ROIPooling",
     dtypes=None,
     when=lambda p, dy, data, maxidx, rois: (
-        dy.dtype == rois.dtype
-        and dy.dtype in (np.float16, np.float32, np.float64)
-        and maxidx.dtype == np.int64
-        and data.size > 0
-        and few(dy, data)
+        dy.dtype == rois.dtype and is_float(dy.dtype) and maxidx.dtype == np.int64 and data.size > 0 and few(dy, data)
     ),
 )
 def _backward_roi_pool(k: Call, p: Params, outs: Outs, dy: Array, data: Array, maxidx: Array, rois: Array) -> None:

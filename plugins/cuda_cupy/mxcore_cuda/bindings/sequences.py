@@ -9,10 +9,8 @@ import numpy as np
 
 from mxcore.plugin import Call, Params, Spec
 
-from .common import FLOATS, Array, Outs, binds, helpers, inputs_by_name, kernel_for
+from .common import Array, Outs, binds, helpers, inputs_by_name, is_float, kernel_for
 from .softmax import normalize
-
-_DTYPES = frozenset(map(np.dtype, FLOATS.split()))
 
 
 def _alignable(op: str) -> Callable[..., bool]:
@@ -20,7 +18,7 @@ def _alignable(op: str) -> Callable[..., bool]:
         given = inputs_by_name(op, p, specs)
         data, label, dy = given["data"], given["label"], given.get("dy")
         return (
-            data.dtype in _DTYPES
+            is_float(data.dtype)
             and (dy is None or dy.dtype == data.dtype)
             and data.size > 0
             and label.size > 0

@@ -1,90 +1,86 @@
-"""Softmax and the losses after it."""
+"""Softmax along an axis, and its gradient."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from mxcore.layouts import spread
 from mxcore.plugin import Call, Params, Spec
 
-from .common import Array, Outs, binds, kernel_for, wide
+from ..dtypes import name_of
+from ..places import INDICES, index
+from .common import Array, Outs, binds, is_float, kernel_for
+
+__all__ = ["along", "normalize"]
+
+#: Rows for each of their numbers from which on a thread takes one by itself, where they lie side by side.
+_MANY = 64
 
 
-def _plain(p: Params, *specs: Spec) -> bool:
-    return p.dtype is None and len(specs) == 1
+def _plain(p: Params, data: Spec, *length: Spec) -> bool:
+    return is_float(data.dtype) and p.dtype in (None, data.dtype) and all(name_of(s.dtype) in INDICES for s in length)
 
 
 def normalize(k: Call, data: Array, out: Array, axis: int, temperature: float = 1.0, logarithm: bool = False) -> None:
     """Softmax along an axis, or its logarithm."""
-    _launch(k, "softmax", [data, out], axis, temperature, logarithm)
+    along(k, data, out, spread(data.shape, axis), temperature, logarithm)
 
 
-def _launch(k: Call, name: str, arrays: Outs, axis: int, temperature: float, logarithm: bool) -> None:
-    """Launch over the rows along an axis; what is read of rows that lie side by side is kept."""
+def along(
+    k: Call,
+    data: Array,
+    out: Array,
+    lengths: tuple[int, int, int],
+    temperature: float = 1.0,
+    logarithm: bool = False,
+    length: Array | None = None,
+) -> None:
+    """Softmax along the middle one of three dimensions; with `length`, of so many numbers of each row."""
+    some = (None, 0) if length is None else index(length)
+    _launch(k, "", [data, out], some, lengths, temperature, logarithm)
+
+
+def _launch(
+    k: Call, how: str, arrays: Outs, more: tuple[Any, ...], lengths: tuple[int, int, int], *numbers: float
+) -> None:
+    """Launch over the rows; what is read of rows whose numbers lie side by side is kept."""
     data = arrays[0]
     if not data.size:
         return
-    outer, n, inner = spread(data.shape, axis)
-    run, rows = kernel_for(k, "softmax", name, data.dtype), outer * inner
-    given = *arrays, rows, n, inner, temperature, logarithm
-    if inner == 1:
+    outer, n, inner = lengths
+    rows = outer * inner
+    many = inner >= 32 and rows >= _MANY * n
+    name = "softmax_columns" if many else "softmax"
+    run = kernel_for(k, "softmax", name + how, data.dtype)
+    given = *arrays, *more, rows, n, inner, *numbers
+    if many:
+        run.each(rows, *given)
+    elif inner == 1:
         run.kept_rows(rows, n, len(arrays) - 1, *given)  # the last one is written
     else:
         run.rows(rows, n, *given)
 
 
-@binds("softmax", when=_plain)
-def _softmax(k: Call, p: Params, outs: Outs, data: Array) -> None:
-    normalize(k, data, outs[0], p.axis, p.temperature or 1.0)
-
-
-@binds("softmin", when=_plain)
-def _softmin(k: Call, p: Params, outs: Outs, data: Array) -> None:
-    normalize(k, data, outs[0], p.axis, -(p.temperature or 1.0))
-
-
-@binds("log_softmax", when=_plain)
-def _log_softmax(k: Call, p: Params, outs: Outs, data: Array) -> None:
-    normalize(k, data, outs[0], p.axis, p.temperature or 1.0, True)
-
-
-@binds("SoftmaxActivation")
-def _softmax_activation(k: Call, p: Params, outs: Outs, data: Array) -> None:
-    normalize(k, data, outs[0], 1 if p.mode == "channel" else -1)
+def _bind(op: str, sign: float, logarithm: bool) -> None:
+    @binds(op, dtypes=None, when=_plain)
+    def forward(k: Call, p: Params, outs: Outs, data: Array, length: Array | None = None) -> None:
+        along(k, data, outs[0], spread(data.shape, p.axis), sign * (p.temperature or 1.0), logarithm, length)
 
 
 def _bind_backward(op: str, logarithm: bool) -> None:
     @binds(op)
     def backward(k: Call, p: Params, outs: Outs, dy: Array, out: Array) -> None:
-        _launch(k, "softmax_backward", [dy, out, outs[0]], p.axis, p.temperature or 1.0, logarithm)
+        arrays, lengths = [dy, out, outs[0]], spread(dy.shape, p.axis)
+        _launch(k, "_backward", arrays, (), lengths, p.temperature or 1.0, logarithm)
 
 
+_bind("softmax", 1.0, False)
+_bind("softmin", -1.0, False)
+_bind("log_softmax", 1.0, True)
 _bind_backward("_backward_softmax", False)
 _bind_backward("_backward_log_softmax", True)
 
 
-def _class_rows(p: Params, data: Spec, *rest: Spec) -> bool:
-    return data.ndim == 2 and not p.multi_output
-
-
-@binds("SoftmaxOutput", when=_class_rows)
-def _softmax_output(k: Call, p: Params, outs: Outs, data: Array, label: Array) -> None:
-    normalize(k, data, outs[0], -1)
-
-
-@binds(
-    "_backward_SoftmaxOutput",
-    when=lambda p, out, label, *dy: _class_rows(p, out) and label.ndim == 1 and not p.out_grad,
-)
-def _backward_softmax_output(k: Call, p: Params, outs: Outs, out: Array, label: Array) -> None:
-    if not out.size:
-        return
-    rows, n = out.shape
-    count, scale = None, p.grad_scale
-    if p.normalization == "valid":
-        count = k.device.empty((1,), wide(out.dtype), k.ctx.device_id)
-        counted = kernel_for(k, "softmax", "count_labels", out.dtype)
-        counted.blocks(1, label, count, rows, p.ignore_label)
-    elif p.normalization == "batch":
-        scale /= rows
-    run = kernel_for(k, "softmax", "softmax_output_backward", out.dtype)
-    ignores = p.use_ignore, p.ignore_label, p.smooth_alpha
-    run.each(out.size, out, label, count, outs[0], out.size, n, scale, *ignores)
+@binds("SoftmaxActivation")
+def _softmax_activation(k: Call, p: Params, outs: Outs, data: Array) -> None:
+    normalize(k, data, outs[0], 1 if p.mode == "channel" else -1)

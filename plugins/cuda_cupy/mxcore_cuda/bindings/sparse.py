@@ -10,7 +10,7 @@ import numpy as np
 from mxcore.plugin import CSR, Call, Params, RowSparse, Spec, find_op
 
 from ..places import Places
-from .common import FLOATS, Array, few, gpu, kernel_for
+from .common import COMPUTED, Array, few, gpu, kernel_for
 
 
 def _stored(k: Call, a: CSR) -> tuple[Array, Array, Array]:
@@ -73,7 +73,7 @@ def _csr_first(p: Params, lhs: Spec, rhs: Spec) -> bool:
     return lhs.stype == "csr" and rhs.stype == "default" and p.forward_stype in own and few(rhs)
 
 
-@gpu.kernel("dot", dtypes=FLOATS, when=_csr_first)
+@gpu.kernel("dot", dtypes=COMPUTED, when=_csr_first)
 def _csr_dot(k: Call, p: Params, lhs: CSR, rhs: Any) -> Any:
     b = _dense(k, rhs)
     if p.transpose_b and b.ndim > 1:
@@ -90,7 +90,7 @@ def _csr_dot(k: Call, p: Params, lhs: CSR, rhs: Any) -> Any:
 
 @gpu.kernel(
     "_dot_right",
-    dtypes=FLOATS,
+    dtypes=COMPUTED,
     when=lambda p, dy, lhs, like: lhs.stype == "csr" and not (p.transpose_b and like.ndim > 1) and few(dy, like),
 )
 def _csr_dot_right(k: Call, p: Params, dy: Any, lhs: CSR, like: Array) -> Any:

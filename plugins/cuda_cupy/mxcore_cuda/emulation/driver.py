@@ -15,7 +15,7 @@ import numpy as np
 
 from mxcore.plugin import explain
 
-from ..driver import Body, Driver
+from ..driver import Body, Driver, Opening
 from ..sources import Code
 from ..user_sources import UserCode
 from . import compiler, devices
@@ -150,6 +150,7 @@ class EmulatedDriver(Driver):
         return devices.pool() is not None
 
     def begin_capture(self, index: int) -> None:
+        self.activate(index)
         devices.keep_blocks([])
         self.stream(index).recording = threading.get_ident(), []
 
@@ -162,9 +163,15 @@ class EmulatedDriver(Driver):
         return body
 
     def graph(
-        self, index: int, takes: Sequence[EmulatedArray], body: Body, gives: Sequence[EmulatedArray]
+        self,
+        index: int,
+        takes: Sequence[EmulatedArray],
+        body: Body,
+        gives: Sequence[EmulatedArray],
+        opening: Opening | None = None,
     ) -> EmulatedGraph:
-        return EmulatedGraph(index, self.stream(index), [a.values for a in takes], body, [a.values for a in gives])
+        places = [a.values for a in takes], [a.values for a in gives]
+        return EmulatedGraph(index, self.stream(index), places[0], body, places[1], opening)
 
     def launch_graph(
         self, graph: EmulatedGraph, sources: Sequence[EmulatedArray], targets: Sequence[EmulatedArray]
@@ -231,17 +238,30 @@ class EmulatedGraph:
     Kernels find out whether what they point to has been given back since.
     """
 
-    def __init__(self, index: int, stream: Stream, takes: Sequence[Host], body: Body, gives: Sequence[Host]) -> None:
-        self.index, self.stream, self.takes, self.body, self.gives = index, stream, takes, body, gives
+    def __init__(
+        self,
+        index: int,
+        stream: Stream,
+        takes: Sequence[Host],
+        body: Body,
+        gives: Sequence[Host],
+        opening: Opening | None,
+    ) -> None:
+        self.index, self.stream, self.opening = index, stream, opening
+        self.takes, self.body, self.gives = takes, body, gives
 
     def launch(self, sources: Sequence[Host], targets: Sequence[Host]) -> None:
         """Launch it."""
         copies = [*zip(self.takes, sources, strict=True)], [*zip(targets, self.gives, strict=True)]
+        first = []
+        if self.opening is not None:  # with the arguments as they are now
+            function, threads, arguments = self.opening
+            first.append(Launch(function, self.index, (1, 1, 1), (threads, 1, 1), 0, arguments))
 
         def run() -> None:
             for place, a in copies[0]:
                 np.copyto(place, a)
-            for work in self.body.graph:
+            for work in (*first, *self.body.graph):
                 work()
             for place, a in copies[1]:
                 np.copyto(place, a)

@@ -352,12 +352,13 @@ static inline float __fmul_rn(float a, float b) { return a * b; }
 static inline float __fadd_rn(float a, float b) { return a + b; }
 static inline double __dmul_rn(double a, double b) { return a * b; }
 static inline double __dadd_rn(double a, double b) { return a + b; }
+static inline float __uint_as_float(unsigned v) { float f; memcpy(&f, &v, 4); return f; }
 static inline int __popc(unsigned v) { return __builtin_popcount(v); }
 
 #if defined(MX_float16) || defined(MX_HALF)
 typedef _Float16 mx_half;
 #endif
-#ifdef MX_bfloat16
+#if defined(MX_bfloat16) || defined(MX_BFLOAT16)
 struct mx_bfloat16 {
     uint16_t bits;
     mx_bfloat16() = default;

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .streams import Stream, lock
+from .streams import Stream, whole
 
 __all__ = ["Block", "OutOfMemoryError", "block_at", "find", "poison", "used"]
 
@@ -57,19 +57,23 @@ class Block:
         self.memory = _fresh(size + ALIGNMENT)
         poison(self.memory)
         address = self.memory.__array_interface__["data"][0]
-        self.first = -address % ALIGNMENT
-        self.start, self.size = address + self.first, size
-        self.index, self.stream = index, stream
-        with lock:
-            _blocks[self.start] = self.memory, size, index
-            _used[index] += size
-            _owners[self.start] = self
-            bisect.insort(_starts, self.start)
+        self.first, self.start = -address % ALIGNMENT, 0
+        self.size, self.index, self.stream = size, index, stream
+        whole(self._note, address + self.first)
+
+    def _note(self, start: int) -> None:
+        self.start = start
+        _blocks[self.start] = self.memory, self.size, self.index
+        _used[self.index] += self.size
+        _owners[self.start] = self
+        bisect.insort(_starts, self.start)
 
     def __del__(self, finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         if finalizing():  # what would be done is gone
             return
-        start = self.start
+        start = getattr(self, "start", 0)
+        if not start:  # an interrupt came before it was noted
+            return
         self.stream.enqueue(lambda: _give_back(start))
 
     def array(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
@@ -84,27 +88,34 @@ def _fresh(size: int) -> np.ndarray[Any, Any]:
 
 
 def _give_back(start: int) -> None:
-    with lock:
-        memory, size, index = _blocks.pop(start)
-        _used[index] -= size
-        del _starts[bisect.bisect_left(_starts, start)]
-    poison(memory)
+    poison(whole(_forget, start))
+
+
+def _forget(start: int) -> np.ndarray[Any, Any]:
+    memory, size, index = _blocks.pop(start)
+    _used[index] -= size
+    del _starts[bisect.bisect_left(_starts, start)]
+    return memory
 
 
 def find(address: int) -> int | None:
     """The device on which an address is; None if it is nowhere."""
-    with lock:
-        i = bisect.bisect_right(_starts, address) - 1
-        if i < 0:
-            return None
-        _, size, index = _blocks[_starts[i]]
-        return index if address < _starts[i] + max(size, 1) else None
+    found: int | None = whole(_found, address)
+    return found
+
+
+def _found(address: int) -> int | None:
+    i = bisect.bisect_right(_starts, address) - 1
+    if i < 0:
+        return None
+    _, size, index = _blocks[_starts[i]]
+    return index if address < _starts[i] + max(size, 1) else None
 
 
 def block_at(address: int) -> Block:
     """The block that somebody has in which an address is."""
-    with lock:
-        return _owners[_starts[bisect.bisect_right(_starts, address) - 1]]
+    found: Block = whole(lambda: _owners[_starts[bisect.bisect_right(_starts, address) - 1]])
+    return found
 
 
 def used(index: int) -> int:

@@ -14,9 +14,15 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 __all__ = ["PATH", "from_cupy", "rules"]
 
 PATH = Path(__file__).with_name("rules.json")
+#: Dtypes of NumPy, of which it is asked what CuPy does.
+_DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128".split()
+#: What CUDA says where there is no GPU: the driver is too old, or knows none.
+_ABSENT = (35, 100)
 
 
 @cache
@@ -36,7 +42,7 @@ def from_cupy() -> dict[str, Any]:
     for name in entries()[0]:
         owner, _, last = name.rpartition(".")
         if last == "at":
-            at[owner] = sorted(_scatter_dtypes())
+            at[owner] = _scatter_dtypes()
             continue
         try:
             fn = attrgetter(name)(cupy)
@@ -68,9 +74,36 @@ def _signature(fn: Any) -> str | None:
     return str(inspect.Signature(shown))
 
 
-def _scatter_dtypes() -> set[str]:
-    """The dtypes for which CuPy has an atomic sum, as `cupy.add.at` documents."""
-    return {"int32", "float16", "float32", "float64", "complex64", "complex128", "uint32", "uint64"}
+def _scatter_dtypes() -> list[str]:
+    """The dtypes for which CuPy has an atomic sum: those that `cupy.add.at` does not refuse."""
+    return sorted(t for t in _DTYPES if _added(np.dtype(t)))
+
+
+def _added(dtype: Any) -> bool:
+    import cupy
+
+    a, indices, values = (_array(np.zeros(1, t)) for t in (dtype, np.int32, dtype))
+    try:
+        cupy.add.at(a, indices, values)
+    except TypeError as e:
+        if "only supports" not in str(e):
+            raise
+        return False
+    except cupy.cuda.runtime.CUDARuntimeError as e:
+        if e.status not in _ABSENT:
+            raise
+    return True
+
+
+def _array(a: Any) -> Any:
+    """An array of CuPy; where there is no GPU one that lies in the host's memory, which nothing comes to read."""
+    import cupy
+
+    try:
+        return cupy.asarray(a)
+    except cupy.cuda.runtime.CUDARuntimeError:
+        memory = cupy.cuda.UnownedMemory(a.ctypes.data, a.nbytes, a, 0)
+        return cupy.ndarray(a.shape, a.dtype, cupy.cuda.MemoryPointer(memory, 0))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Streams that run as late as somebody waits: a wait that is missing shows.
 
 Work that was launched is done when the host, or another stream, waits for it. Everything runs under one lock, in the
-thread that waits.
+thread that waits; where a signal's handler might come amid it, and wait itself, in one beside that.
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["EmulatedError", "Event", "Meeting", "Stream", "lock"]
+from mxcore.plugin import Clerk
 
-#: Held while work is launched and run.
-lock = threading.RLock()
+__all__ = ["EmulatedError", "Event", "Meeting", "Stream", "whole"]
+
+_clerk = Clerk("mxcore-emulated-gpu")
+#: Work is run, and memory noted, by one thread at a time, and in no signal's handler amid the same.
+whole = _clerk.do
 
 Work = Callable[[], Any]
 #: Pieces of work that a stream puts off at most.
@@ -53,10 +56,9 @@ class Stream:
 
     def enqueue(self, work: Work) -> None:
         """Add work to what is to be done, whatever is captured."""
-        with lock:
-            self.work.append(work)
-            if len(self.work) > LONGEST:  # nobody waits: what is dropped would never be given back
-                self._go(len(self.work) // 2)
+        self.work.append(work)
+        if len(self.work) > LONGEST:  # nobody waits: what is dropped would never be given back
+            whole(self._go, LONGEST // 2)
 
     def refuse_capture(self, what: str) -> None:
         """Raise if this thread captures a graph, of which `what` cannot be part."""
@@ -69,17 +71,19 @@ class Stream:
     def run(self, until: Event | None = None) -> None:
         """Go on to an event, or to the end; raises what failed on the way."""
         self.refuse_capture("waiting")
-        with lock:
-            while self.work and not (until is not None and until.reached):
-                self._go(len(self.work), until)
-            if self.failed is not None:
-                failed, self.failed = self.failed, None
-                raise failed
+        failed = whole(self._run, until)
+        if failed is not None:
+            raise failed
+
+    def _run(self, until: Event | None) -> Exception | None:
+        while self.work and not (until is not None and until.reached):
+            self._go(len(self.work), until)
+        failed, self.failed = self.failed, None
+        return failed
 
     def advance(self) -> None:
         """Go on to the end; what failed is raised to who waits next."""
-        with lock:
-            self._go(len(self.work))
+        whole(self._go, LONGEST)
 
     @np.errstate(all="ignore")
     def _go(self, n: int, until: Event | None = None) -> None:
@@ -113,9 +117,8 @@ class Event:
 
     def reach(self) -> None:
         """Let its stream run so far."""
-        with lock:
-            if not self.reached:
-                self.stream.run(self)
+        if not self.reached:
+            self.stream.run(self)
 
 
 class Meeting:
@@ -130,10 +133,12 @@ class Meeting:
 
     def launch(self) -> None:
         """Add it to what each stream has to do."""
-        with lock:
-            self.places = [Event(stream) for stream in self.streams]
-            for stream in self.streams:
-                stream.launch(self._meet)
+        whole(self._launch)
+
+    def _launch(self) -> None:
+        self.places = [Event(stream) for stream in self.streams]
+        for stream in self.streams:
+            stream.launch(self._meet)
 
     def _meet(self) -> None:
         places, self.places = self.places, []

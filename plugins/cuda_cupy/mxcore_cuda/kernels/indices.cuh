@@ -3,7 +3,10 @@
 #define MX_HALF
 #include "mx.cuh"
 
-enum Kind { INT8, UINT8, INT32, INT64, FLOAT16, FLOAT32, FLOAT64 };
+enum Kind { INT8, UINT8, INT32, INT64, FLOAT16, FLOAT32, FLOAT64, BFLOAT16 };
+
+// A number of bfloat16, the upper half of a float.
+DEVICE float upper_half(const void* index, i64 i) { return __uint_as_float(u32(((const unsigned short*)index)[i]) << 16); }
 
 // A number without its fraction; what is too large for 64 bits becomes their end, NaN the lower one, as on the host.
 template <class F> DEVICE i64 whole(F v) {
@@ -19,6 +22,7 @@ DEVICE i64 index_at(const void* index, int kind, i64 i) {
         case INT64: return ((const i64*)index)[i];
         case FLOAT16: return whole(float(((const mx_half*)index)[i]));
         case FLOAT32: return whole(((const float*)index)[i]);
+        case BFLOAT16: return whole(upper_half(index, i));
         default: return whole(((const double*)index)[i]);
     }
 }
@@ -27,6 +31,7 @@ DEVICE i64 index_at(const void* index, int kind, i64 i) {
 DEVICE bool is_nan_at(const void* index, int kind, i64 i) {
     if (kind == FLOAT16) return float(((const mx_half*)index)[i]) != float(((const mx_half*)index)[i]);
     if (kind == FLOAT32) return ((const float*)index)[i] != ((const float*)index)[i];
+    if (kind == BFLOAT16) return upper_half(index, i) != upper_half(index, i);
     return kind == FLOAT64 && ((const double*)index)[i] != ((const double*)index)[i];
 }
 

@@ -28,7 +28,7 @@
 #include <cuda_fp16.h>
 typedef __half mx_half;
 #endif
-#ifdef MX_bfloat16
+#if defined(MX_bfloat16) || defined(MX_BFLOAT16)
 #include <cuda_bf16.h>
 typedef __nv_bfloat16 mx_bfloat16;
 #endif

@@ -3,8 +3,18 @@
 // products and sums are rounded one by one.
 #include "math.cuh"
 
-// Blocks to be made, the key, and the first word of its stream that is used.
-#define STREAM i64 blocks, u64 seed, u64 stream, u64 counter, u64 first
+// Blocks to be made, the key (where `at` is not null, it is there), and the first word of its stream that is used.
+#define STREAM i64 blocks, const u64* at, u64 seed, u64 stream, u64 counter, u64 first
+
+struct Key {
+    u64 seed, stream, counter;
+};
+
+// The key of a launch. A recorded launch is told where each replay writes one (`write_keys`).
+DEVICE Key key_of(const u64* at, u64 seed, u64 stream, u64 counter) {
+    if (at) return {at[0], at[1], at[2]};
+    return {seed, stream, counter};
+}
 
 struct Words {
     u64 w[4];
@@ -16,14 +26,14 @@ DEVICE u64 word(const Words& words, int i) {
 }
 
 // Block i of a stream.
-DEVICE Words words_of(u64 seed, u64 stream, u64 counter, u64 i) {
+DEVICE Words words_of(Key key, u64 i) {
     const u64 m0 = 0xD2E7470EE14C6C93ull, m1 = 0xCA5A826395121157ull;
-    Words c = {{i + 1, 0, counter, 0}};
+    Words c = {{i + 1, 0, key.counter, 0}};
     for (int round = 0; round < 10; round++) {
         u64 high0 = __umul64hi(m0, c.w[0]), low0 = m0 * c.w[0], high1 = __umul64hi(m1, c.w[2]), low1 = m1 * c.w[2];
-        c = {{high1 ^ c.w[1] ^ seed, low1, high0 ^ c.w[3] ^ stream, low0}};
-        seed += 0x9E3779B97F4A7C15ull;
-        stream += 0xBB67AE8584CAA73Bull;
+        c = {{high1 ^ c.w[1] ^ key.seed, low1, high0 ^ c.w[3] ^ key.stream, low0}};
+        key.seed += 0x9E3779B97F4A7C15ull;
+        key.stream += 0xBB67AE8584CAA73Bull;
     }
     return c;
 }
@@ -48,8 +58,9 @@ DEVICE A plus(A a, A b) { return __fadd_rn(a, b); }
 DEVICE i64 result_of(i64 block, u64 first, int each) { return block * each - i64(first % 4) * (each / 4); }
 
 KERNEL(256) bits(i64 n, STREAM, u64* y) {
+    Key key = key_of(at, seed, stream, counter);
     FOR_EACH(b, blocks) {
-        Words words = words_of(seed, stream, counter, first / 4 + b);
+        Words words = words_of(key, first / 4 + b);
         i64 base = result_of(b, first, 4);
         for (int j = 0; j < 4; j++)
             if (base + j >= 0 && base + j < n) y[base + j] = words.w[j];
@@ -59,8 +70,9 @@ EACH(bits)
 
 // On [low, low + width), `most` at most.
 KERNEL(256) uniform(i64 n, STREAM, T* y, A low, A width, A most) {
+    Key key = key_of(at, seed, stream, counter);
     FOR_EACH(b, blocks) {
-        Words words = words_of(seed, stream, counter, first / 4 + b);
+        Words words = words_of(key, first / 4 + b);
         i64 base = result_of(b, first, NUMBERS);
         for (int j = 0; j < NUMBERS; j++) {
             if (base + j < 0 || base + j >= n) continue;
@@ -74,12 +86,13 @@ EACH(uniform)
 // By the Box-Muller transform: numbers i and n / 2 + i give results i and n / 2 + i.
 KERNEL(256) normal(i64 n, STREAM, T* y, A loc, A scale) {
     i64 half = (n + 1) / 2;
+    Key key = key_of(at, seed, stream, counter);
     FOR_EACH(b, blocks) {
         i64 base = result_of(b, first, NUMBERS);
         if (base >= half) continue;
         u64 block = first / 4 + b, other = block + half / NUMBERS;
-        Words words = words_of(seed, stream, counter, block), second = words_of(seed, stream, counter, other),
-              third = words_of(seed, stream, counter, other + 1);
+        Words words = words_of(key, block), second = words_of(key, other),
+              third = words_of(key, other + 1);
         for (int j = 0; j < NUMBERS; j++) {
             i64 i = base + j;
             int k = j + int(half % NUMBERS);
@@ -105,8 +118,9 @@ DEVICE u64 mixed(u64 z) {
 KERNEL(256) integers(i64 n, STREAM, T* y, i64 low, u64 span) {
     bool narrow = span < 1ull << 31;
     u64 last = narrow ? ~0ull : ~((0 - span) % span);
+    Key key = key_of(at, seed, stream, counter);
     FOR_EACH(b, blocks) {
-        Words words = words_of(seed, stream, counter, first / 4 + b);
+        Words words = words_of(key, first / 4 + b);
         i64 base = result_of(b, first, 4);
         for (int j = 0; j < 4; j++) {
             if (base + j < 0 || base + j >= n) continue;
@@ -121,8 +135,9 @@ EACH(integers)
 
 // `scale` with probability `keep`, else zero; and the product of that and `x`. Either may be left out.
 KERNEL(256) dropout(i64 n, STREAM, const T* x, T* y, T* mask, float keep, A scale) {
+    Key key = key_of(at, seed, stream, counter);
     FOR_EACH(b, blocks) {
-        Words words = words_of(seed, stream, counter, first / 4 + b);
+        Words words = words_of(key, first / 4 + b);
         i64 base = result_of(b, first, 8);
         for (int j = 0; j < 8; j++) {
             if (base + j < 0 || base + j >= n) continue;
@@ -133,3 +148,15 @@ KERNEL(256) dropout(i64 n, STREAM, const T* x, T* y, T* mask, float keep, A scal
     }
 }
 EACH(dropout)
+
+// Keys, given by value: all arguments of a launch have 4096 bytes at most.
+const int MOST_KEYS = 128;
+struct Keys {
+    u64 word[3 * MOST_KEYS];
+};
+
+// The first kernel of a recording that draws random numbers: `n` words of the keys that a replay is given.
+KERNEL(128) write_keys(const __grid_constant__ Keys keys, i64 n, u64* y) {
+    FOR_EACH(i, n) y[i] = keys.word[i];
+}
+EACH(write_keys)

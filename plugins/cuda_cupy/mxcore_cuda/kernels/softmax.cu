@@ -1,4 +1,5 @@
-// Softmax along the middle one of three dimensions (outer, n, inner), and the losses after it. A row each.
+// Softmax along the middle one of three dimensions (outer, n, inner). A row each.
+#include "indices.cuh"
 #include "rows.cuh"
 
 DEVICE i64 first_of(i64 row, i64 n, i64 inner) { return row / inner * n * inner + row % inner; }
@@ -63,30 +64,67 @@ DEVICE void long_softmax(const T* x, T* y, i64 n, A temperature, int logarithm) 
     });
 }
 
-KERNEL(256) softmax(const T* x, T* y, i64 rows, i64 n, i64 inner, A temperature, int logarithm) {
+// A row of numbers that lie apart, by the threads of a block or by one that is alone.
+template <bool alone> struct Apart {
+    i64 first, n, inner;
+
+    template <class F> __device__ void each(F f) const {
+        for (i64 i = alone ? 0 : threadIdx.x; i < n; i += alone ? 1 : blockDim.x) f(first + i * inner);
+    }
+    template <class F> __device__ A over(A v, F f) const {
+        if constexpr (alone)
+            return v;
+        else
+            return reduce_row(v, f);
+    }
+};
+
+template <bool alone>
+DEVICE void softmax_apart(Apart<alone> row, const T* x, T* y, A temperature, int logarithm) {
+    A largest = Largest::none(), total = 0;
+    row.each([&](i64 at) { largest = Largest()(cooled(A(x[at]), temperature), largest); });
+    largest = row.over(largest, Largest());
+    row.each([&](i64 at) { total += exp(cooled(A(x[at]), temperature) - largest); });
+    total = row.over(total, Sum());
+    A shift = logarithm ? log(total) : 0;
+    row.each([&](i64 at) {
+        A z = cooled(A(x[at]), temperature) - largest;
+        y[at] = T(logarithm ? z - shift : exp(z) / total);
+    });
+}
+
+// How many numbers of a row count: its first ones, where `lengths` are given.
+DEVICE i64 counting(const void* lengths, int kind, i64 row, i64 n) {
+    if (!lengths) return n;
+    i64 given = index_at(lengths, kind, row);
+    return given < 0 ? 0 : given < n ? given : n;
+}
+
+KERNEL(256) softmax(const T* x, T* y, const void* lengths, int kind, i64 rows, i64 n, i64 inner, A temperature,
+                    int logarithm) {
     i64 row = this_row();
     if (row >= rows) return;
-    if (inner == 1) {
-        if (n <= KEPT(1) * (i64)blockDim.x)
-            kept_softmax<KEPT(1)>(x + row * n, y + row * n, n, temperature, logarithm);
-        else
-            long_softmax(x + row * n, y + row * n, n, temperature, logarithm);
-        return;
-    }
-    i64 first = first_of(row, n, inner);
-    A largest = Largest::none(), total = 0;
-    auto number = [&](i64 i) { return cooled(A(x[first + i * inner]), temperature); };
-    for (i64 i = threadIdx.x; i < n; i += blockDim.x) largest = Largest()(number(i), largest);
-    largest = reduce_row(largest, Largest());
-    for (i64 i = threadIdx.x; i < n; i += blockDim.x) total += exp(number(i) - largest);
-    total = reduce_row(total, Sum());
-    A shift = logarithm ? log(total) : 0;
-    for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
-        A z = number(i) - largest;
-        y[first + i * inner] = T(logarithm ? z - shift : exp(z) / total);
-    }
+    i64 first = first_of(row, n, inner), some = counting(lengths, kind, row, n);
+    for (i64 i = some + threadIdx.x; i < n; i += blockDim.x) y[first + i * inner] = T(0);
+    if (inner > 1)
+        softmax_apart(Apart<false>{first, some, inner}, x, y, temperature, logarithm);
+    else if (some <= KEPT(1) * (i64)blockDim.x)
+        kept_softmax<KEPT(1)>(x + first, y + first, some, temperature, logarithm);
+    else
+        long_softmax(x + first, y + first, some, temperature, logarithm);
 }
 BLOCKS(softmax)
+
+// A thread for each row: of many short ones, of which those side by side are read together.
+KERNEL(256) softmax_columns(const T* x, T* y, const void* lengths, int kind, i64 rows, i64 n, i64 inner,
+                            A temperature, int logarithm) {
+    FOR_EACH(row, rows) {
+        i64 first = first_of(row, n, inner), some = counting(lengths, kind, row, n);
+        softmax_apart(Apart<true>{first, some, inner}, x, y, temperature, logarithm);
+        for (i64 i = some; i < n; i++) y[first + i * inner] = T(0);
+    }
+}
+EACH(softmax_columns)
 
 template <int N> DEVICE void dense_backward(const T* dy, const T* y, T* dx, i64 n, A temperature, int logarithm) {
     Row<N> grads(dy, n), given(y, n);
@@ -108,47 +146,33 @@ template <int N> DEVICE void dense_backward(const T* dy, const T* y, T* dx, i64 
     });
 }
 
+template <bool alone>
+DEVICE void apart_backward(Apart<alone> row, const T* dy, const T* y, T* dx, A temperature, int logarithm) {
+    A total = 0;
+    row.each([&](i64 at) { total += logarithm ? A(dy[at]) : A(dy[at]) * A(y[at]); });
+    total = row.over(total, Sum());
+    row.each([&](i64 at) {
+        A g = logarithm ? A(dy[at]) - exp(A(y[at])) * total : (A(dy[at]) - total) * A(y[at]);
+        dx[at] = T(cooled(g, temperature));
+    });
+}
+
 KERNEL(256) softmax_backward(const T* dy, const T* y, T* dx, i64 rows, i64 n, i64 inner, A temperature, int logarithm) {
     i64 row = this_row();
     if (row >= rows) return;
-    if (inner == 1) {
-        BY_LENGTH(n, 2, dense_backward, dy + row * n, y + row * n, dx + row * n, n, temperature, logarithm);
-        return;
-    }
     i64 first = first_of(row, n, inner);
-    A total = 0;
-    for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
-        i64 at = first + i * inner;
-        total += logarithm ? A(dy[at]) : A(dy[at]) * A(y[at]);
-    }
-    total = reduce_row(total, Sum());
-    for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
-        i64 at = first + i * inner;
-        A g = logarithm ? A(dy[at]) - exp(A(y[at])) * total : (A(dy[at]) - total) * A(y[at]);
-        dx[at] = T(g / temperature);
-    }
+    if (inner > 1)
+        apart_backward(Apart<false>{first, n, inner}, dy, y, dx, temperature, logarithm);
+    else
+        BY_LENGTH(n, 2, dense_backward, dy + first, y + first, dx + first, n, temperature, logarithm);
 }
 BLOCKS(softmax_backward)
 
-// How many labels are not `ignored`, 1 at least.
-KERNEL(256) count_labels(const T* label, A* count, i64 rows, A ignored) {
-    A found = 0;
-    for (i64 i = threadIdx.x; i < rows; i += blockDim.x) found += A(label[i]) != ignored;
-    found = reduce_row(found, Sum());
-    if (threadIdx.x == 0) count[0] = found > 1 ? found : 1;
-}
-BLOCKS(count_labels)
-
-// The softmax minus the label's one-hot row, scaled, and divided by `count` where it is given.
-KERNEL(256) softmax_output_backward(const T* y, const T* label, const A* count, T* dx, i64 size, i64 n, A scale,
-                                    int ignores, A ignored, A smooth) {
-    FOR_EACH(at, size) {
-        i64 row = at / n, i = at - row * n;
-        A wanted = A(label[row]), divisor = count ? count[0] : A(1);
-        bool hit = i == (i64)wanted;
-        A target = hit ? 1 - smooth : smooth / (n - 1);
-        A g = smooth == 0 ? A(y[at]) - (hit ? A(1) : A(0)) : A(y[at]) - target;
-        dx[at] = T(ignores && wanted == ignored ? A(0) : g * (scale / divisor));
+KERNEL(256) softmax_columns_backward(const T* dy, const T* y, T* dx, i64 rows, i64 n, i64 inner, A temperature,
+                                     int logarithm) {
+    FOR_EACH(row, rows) {
+        i64 first = first_of(row, n, inner);
+        apart_backward(Apart<true>{first, n, inner}, dy, y, dx, temperature, logarithm);
     }
 }
-EACH(softmax_output_backward)
+EACH(softmax_columns_backward)

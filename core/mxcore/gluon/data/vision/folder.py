@@ -10,6 +10,7 @@ from typing import Any
 from .... import ndarray as nd
 from ...._io_files import checked, local_path, names_in, regular
 from ....base import error
+from ....urls import is_folder
 from ..dataset import Dataset
 from .images import read
 
@@ -53,13 +54,13 @@ class ImageFolderDataset(Dataset):
         self._root = local_path(checked(root, "ImageFolderDataset: root"))
         self._flag = flag
         self._transform = transform
-        if not os.path.isdir(self._root):
+        if not is_folder(self._root):
             raise error(FileNotFoundError, f"ImageFolderDataset: {self._root} is no folder")
         self.synsets: list[str] = []
         self.items = []
         for folder in names_in(self._root):
             path = os.path.join(self._root, folder)
-            if not os.path.isdir(path):
+            if not is_folder(path):
                 warnings.warn(f"Ignoring {path}, which is not a directory.", UserWarning, stacklevel=3)
                 continue
             label = len(self.synsets)

@@ -195,7 +195,6 @@ class ProcessPool:
         except OSError as e:
             started = len(self._workers)
             self.close()
-            let_through(e)
             raise error(OSError, f"DataLoader: cannot start worker {started} of {count}: {e}. {_LIMITS}") from e
         except BaseException:
             self.close()
@@ -353,7 +352,6 @@ def _pickled(work: tuple[Any, ...], method: str) -> bytes:
     try:
         return pickle.dumps(work)
     except Exception as e:
-        let_through(e)
         raise error(
             TypeError,
             f"DataLoader: workers started by {method!r} get the dataset and batchify_fn by pickle, which "

@@ -6,9 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mxcore.plugin import Graph, Node, known, rewrite
-
-from . import DEVICES, stand_in
+from ..._core import tables
+from ..._core.graph import Graph, Node
+from ..._core.infer import known
+from ..._core.op import Op
+from ...context import Context
+from ...rewriting import readers_of, rewrite
+from .picked import backward_pick_log_softmax, pick_log_softmax
 
 __all__ = ["picked_softmax"]
 
@@ -36,7 +40,7 @@ def picked_softmax(graph: Graph) -> Graph:
     """A graph with `_pick_log_softmax` in the place of `log_softmax`, the `pick` that alone reads it, and a factor.
 
     So are their gradients. Of a language model the logarithms, and what comes back to them, would each be as large as
-    the logits.
+    the logits. It is for devices that have kernels for both.
 
     Parameters
     ----------
@@ -55,14 +59,23 @@ def picked_softmax(graph: Graph) -> Graph:
         if id(n) in gone:
             return inputs[:1]  # the logits, what is picked, the gradient of that
         if (loss := picks.get(id(n))) is not None:
-            made[id(loss.soft)] = stand_in("_pick_log_softmax", loss.params, inputs, n), inputs
+            made[id(loss.soft)] = _node(pick_log_softmax, loss, inputs, n), inputs
             return [(made[id(loss.soft)][0], 0)]
         if (loss := backs.get(id(n))) is not None:
             node, given = made[id(loss.soft)]
-            return stand_in("_backward_pick_log_softmax", loss.params, [inputs[0], *given, (node, 1), (node, 2)], n)
+            return _node(backward_pick_log_softmax, loss, [inputs[0], *given, (node, 1), (node, 2)], n)
         return None
 
     return rewrite(graph, visit)
+
+
+def _node(op: Op, loss: _Loss, inputs: list[Entry], like: Node) -> Node:
+    return Node(op, op.parse(loss.params), inputs, like.name, like.attrs)
+
+
+def _serves(ctx: Context) -> bool:
+    """Whether a device has kernels for what the pass makes: by the bodies, little would be won."""
+    return all(tables.kernels.of(ctx.device_type, op) for op in (pick_log_softmax, backward_pick_log_softmax))
 
 
 class _Search:
@@ -70,11 +83,7 @@ class _Search:
 
     def __init__(self, graph: Graph) -> None:
         self.graph, self.nodes = graph, graph.nodes
-        self.shown = {*graph.heads}
-        self.readers: dict[Entry, list[Node]] = {}
-        for n in self.nodes:
-            for e in n.inputs:
-                self.readers.setdefault(e, []).append(n)
+        self.shown, self.readers = {*graph.heads}, readers_of(self.nodes)
 
     def losses(self) -> list[_Loss]:
         """What can be replaced."""
@@ -119,7 +128,7 @@ class _Search:
         some = _Loss(soft, pick, scale, back, d_pick, d_scale)
         contexts, ours = self.graph.info.get("contexts", {}), self.graph.info["ctx"]
         places = {contexts.get(id(n), ours) for n in some if n is not None}
-        return some if len(places) == 1 and places.pop().device_type in DEVICES else None
+        return some if len(places) == 1 and _serves(places.pop()) else None
 
     def _alone(self, e: Entry) -> Node | None:
         """Who alone reads a value."""
