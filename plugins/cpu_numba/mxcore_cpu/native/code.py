@@ -15,7 +15,7 @@ from mxcore.plugin import Uncollected, Uninterrupted
 from ..loading import numba
 from ..locks import once
 
-__all__ = ["Object", "identity", "load", "machine", "optimise", "parsed"]
+__all__ = ["Object", "early_passes", "identity", "load", "machine", "optimise", "parsed"]
 
 
 class Object(NamedTuple):
@@ -75,12 +75,35 @@ def _features() -> str:
 @functools.cache
 def machine() -> Any:
     """The processor of this machine as LLVM knows it; the choices are Numba's, so that code is the same."""
+    return _machine(binding().get_host_cpu_name(), _features())
+
+
+def _machine(cpu: str, features: str) -> Any:
     llvm = binding()
     target = llvm.Target.from_triple(llvm.get_process_triple())
     reloc = "static" if target.name.startswith("x86") else "pic" if target.name.startswith("ppc") else "default"
     return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=_features(), opt=3, reloc=reloc, codemodel="jitdefault", jit=True
+        cpu=cpu, features=features, opt=3, reloc=reloc, codemodel="jitdefault", jit=True
     )
+
+
+@functools.cache
+def _any_machine() -> Any:
+    """What all processors of this kind have."""
+    return _machine("", "")
+
+
+def early_passes() -> Any:
+    """A builder of passes that leave to :func:`optimise` whatever depends on the processor.
+
+    How many numbers a vector holds decides in which order a sum is added up: code that was brought as far as this on
+    one machine computes, on any other, what is compiled there.
+    """
+    llvm = binding()
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = options.slp_vectorization = False
+    options.loop_interleaving = options.loop_unrolling = False
+    return llvm.create_pass_builder(_any_machine(), options)
 
 
 @functools.cache

@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .code import binding
+from .code import binding, early_passes
 from .memory import complete
 
 __all__ = ["kernel_module"]
@@ -69,11 +69,11 @@ def _without_machine_code(codegen: Any) -> Iterator[None]:
         def __getattr__(self, name: str) -> Any:
             return getattr(self._of, name)
 
-    codegen._library_class = Library
+    codegen._library_class, codegen._pass_builder = Library, lambda **kwargs: early_passes()
     try:
         yield
     finally:
-        del codegen._library_class
+        del codegen._library_class, codegen._pass_builder
 
 
 def kernel_module(make: Callable[[], Any], words: Sequence[str], name: str) -> Any:
