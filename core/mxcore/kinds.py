@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ._core import tables
-from ._core.errors import MXNetError, error, warn
+from ._core.errors import MXNetError, error, suggest, warn
 from ._core.plugins import plugins
 from ._core.tables import USER
 
-__all__ = ["lookup", "making", "names", "register"]
+__all__ = ["explained", "lookup", "making", "names", "register"]
 
 #: What a class of a kind must have that needs no base: one of the names of each.
 _NEEDED = {"iterator": (("next", "__next__"), ("reset",))}
@@ -90,7 +90,7 @@ def making(kind: str, name: str, base: type) -> Callable[..., Any]:
     found = lookup(kind, name, base)
     owner = _owner(kind, name)
     if owner in _NO_PLUGINS:
-        return found  # type: ignore[no-any-return]
+        return explained(kind, name, found)
 
     def made(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -106,6 +106,39 @@ def making(kind: str, name: str, base: type) -> Callable[..., Any]:
             ) from e
 
     return made
+
+
+def explained(kind: str, name: str, make: Callable[..., Any]) -> Callable[..., Any]:
+    """What makes something of a kind, with an error that names the first parameter that it does not have."""
+
+    def made(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return make(*args, **kwargs)
+        except TypeError as e:
+            known = _parameters(make)
+            if isinstance(e, MXNetError) or not (unknown := [k for k in kwargs if k not in known]):
+                raise
+            text = f"{kind} '{name}' has no parameter {unknown[0]!r}{suggest(unknown[0], known)}"
+            if unknown[0] == "param_dict":  # who writes the class has to take it
+                text += f"; {_MADE['optimizer']}"
+            raise error(TypeError, text) from e
+
+    return made
+
+
+def _parameters(make: Any) -> list[str]:
+    """What a function takes by name, or a class, with what it hands on to those it inherits from."""
+    found: list[str] = []
+    for one in (
+        [vars(c)["__init__"] for c in make.__mro__ if "__init__" in vars(c)] if isinstance(make, type) else [make]
+    ):
+        parameters = inspect.signature(one).parameters.values()
+        found += [
+            p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name != "self"
+        ]
+        if all(p.kind != p.VAR_KEYWORD for p in parameters):
+            break
+    return found
 
 
 def _check_methods(kind: str, cls: type, who: str) -> None:

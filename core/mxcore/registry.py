@@ -55,7 +55,7 @@ def _find(base_class: type, nickname: str, name: str) -> Any:
         raise asserted(
             KeyError, f"no {nickname} is named {name!r}{suggest(name, table)}; register it with {nickname}.register"
         )
-    return table[name]
+    return _shared.explained(nickname, name, table[name])
 
 
 def get_registry(base_class: type) -> dict[str, type]:
