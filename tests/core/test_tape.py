@@ -1014,3 +1014,82 @@ def test_what_a_gradient_reads_is_not_moved_in_place(F, size):
         loss = (h * h).sum()
     loss.backward()
     np.testing.assert_allclose(x.grad.asnumpy(), -2 * h.asnumpy(), rtol=1e-6)
+
+
+PARTS = {
+    "element": lambda F, b, w: b[0].__setitem__(1, w[1]),
+    "slice": lambda F, b, w: b[0].__setitem__(slice(0, 2), w[0:2]),
+    "list": lambda F, b, w: b[0].__setitem__([0, 2], w[0:2]),
+    "array": lambda F, b, w: b[0].__setitem__(F.array([0, 1], dtype="int32"), w[1:]),
+    "out": lambda F, b, w: getattr(F, "elemwise_add" if F is mx.nd else "add")(row := b[0], w, out=row),
+}
+
+
+@pytest.mark.parametrize("way", PARTS)
+@pytest.mark.parametrize("F", [mx.nd, mx.np])
+def test_a_value_of_the_graph_is_not_written_to_a_part_of_a_view(F, way):
+    """As in MXNet: the array that it is a view of would get no gradient."""
+    w, b = F.array([1.0, 2, 3]), F.zeros((2, 3))
+    w.attach_grad()
+    with mx.autograd.record():
+        with pytest.raises(mx.MXNetError, match="part of a view of another array|a gradient will read"):
+            PARTS[way](F, b, w)
+        assert (b.asnumpy() == 0).all()
+        PARTS[way](F, b, F.ones(3))  # a constant may come to it
+        b[0, 1] = w[1]  # and so may the value to the array itself
+        loss = (b * b).sum()
+    loss.backward()
+    assert w.grad.asnumpy().tolist() == [0, 4, 0]
+
+
+@pytest.mark.parametrize("F", [mx.nd, mx.np])
+def test_a_view_is_written_as_a_whole(F):
+    """MXNet takes it, and so do programs that keep losses in rows: gradients flow through the row alone."""
+    w, b = F.array([1.0, 2, 3]), F.zeros((2, 3))
+    w.attach_grad()
+    with mx.autograd.record():
+        row = b[0]
+        row[:] = w * 2
+        loss = (row * row).sum()
+    loss.backward()
+    assert b.asnumpy().tolist() == [[2, 4, 6], [0, 0, 0]]
+    assert w.grad.asnumpy().tolist() == [8, 16, 24]
+
+
+def test_what_a_gradient_reads_of_sparse_arrays_is_not_moved_in_place():
+    w, h = (mx.nd.array([[3.0, 3]]).tostype("row_sparse") for _ in range(2))
+    w.attach_grad(stype="row_sparse")
+    with mx.autograd.record():
+        with pytest.raises(mx.MXNetError, match="one that a gradient will read"):
+            mx.nd.sparse.elemwise_mul(w, h, out=h)
+        with pytest.raises(mx.MXNetError, match="one that a gradient will read"):
+            h *= w
+        loss = mx.nd.sparse.elemwise_mul(w, h).sum()
+    loss.backward()
+    assert w.grad.tostype("default").asnumpy().tolist() == [[3, 3]]
+
+
+def test_what_a_gradient_reads_is_not_moved_in_place_by_results_that_are_cast():
+    x, h = mx.np.array([1.0, 2]), mx.np.array([3, 4], dtype="float16")
+    x.attach_grad()
+    with mx.autograd.record():
+        for write in (operator.imul, operator.itruediv, operator.imod):
+            with pytest.raises(mx.MXNetError, match="one that a gradient will read, while recording"):
+                write(h, x)
+        h += x
+        loss = (h.astype("float32") ** 2).sum()
+    loss.backward()
+    assert h.dtype == np.float16 and x.grad.asnumpy().tolist() == [8, 12]
+
+
+def test_products_are_not_written_over_what_their_gradient_reads():
+    x, h = mx.np.array([[1.0, 2], [3, 4]]), mx.np.array([[5.0, 6], [7, 8]])
+    x.attach_grad()
+    with mx.autograd.record():
+        with pytest.raises(mx.MXNetError, match="x @= y: .* one that a gradient will read"):
+            h @= x
+        h @= mx.np.array([[1.0, 0], [0, 2]])
+        loss = (h @ x).sum()
+    loss.backward()
+    assert h.asnumpy().tolist() == [[5, 12], [7, 16]]
+    assert x.grad.asnumpy().tolist() == [[12, 12], [28, 28]]

@@ -209,8 +209,9 @@ def _invoke(
 def _replaces(op: Op, sig: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> bool:
     """Whether every output given takes the place of the input that it updates, and no value is given twice."""
     updates = {op.alias[n]: x for n, x in zip(sig.inputs, inputs) if n in op.alias}
-    replaced = all(updates.get(name) is o for name, o in zip(sig.outputs, outs))
-    return replaced and len({id(x._data) for x in inputs}) == len(inputs)
+    return len({id(x._data) for x in inputs}) == len(inputs) and all(
+        updates.get(name) is o for name, o in zip(sig.outputs, outs)
+    )
 
 
 def _targets(
@@ -219,11 +220,10 @@ def _targets(
     """The arrays given as `out`, checked; the storages that the call writes; whether different arrays may overlap."""
     outs = None if out is None else list(out) if isinstance(out, (list, tuple)) else [out]
     if outs is not None:
-        bound.check(outs, ctx, tape.read_later(bound.op, p, inputs) if state.record is True else ())
-    sig = p._sig
-    for i in sig.mutates:
-        check_writable(inputs[i], f"operator {bound.op.name} updates its input '{sig.inputs[i]}'")
-    targets = [x._st for x in outs or ()] + [inputs[i]._st for i in sig.mutates]
+        bound.check(outs, ctx, tape.read_later(bound.op, p, inputs, outs) if state.record is True else ())
+    for i in p._sig.mutates:
+        check_writable(inputs[i], f"operator {bound.op.name} updates its input '{p._sig.inputs[i]}'")
+    targets = [x._st for x in outs or ()] + [inputs[i]._st for i in p._sig.mutates]
     return outs, targets, not apart(device, [*inputs, *(outs or ())])
 
 

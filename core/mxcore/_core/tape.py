@@ -17,7 +17,7 @@ from .gradplan import GradPlan, plan_of
 from .op import Op
 from .params import Params
 from .state import state
-from .transfer import check_writable
+from .transfer import check_writable, is_view
 
 __all__ = ["Freed", "Leaf", "TapeNode", "mark", "read_later", "record", "serials"]
 
@@ -136,10 +136,15 @@ def record(
                 y._entry = (node, i)
 
 
-def read_later(op: Op, p: Params, inputs: Sequence[Any]) -> list[Any]:
-    """Those inputs of a call that its gradient will read, if it is recorded."""
-    flows = any(e is not None and e[0].flows and e[0].live for e in map(_entry, inputs))
-    return [x for x, i in zip(inputs, p._sig.slots) if flows and i in plan_of(op).keeps_inputs]
+def read_later(op: Op, p: Params, inputs: Sequence[Any], outs: Sequence[Any] = ()) -> list[Any]:
+    """Those inputs of a call that its gradient will read, if it is recorded, and views that it writes to.
+
+    Gradients would not flow through the arrays of which these are parts.
+    """
+    flows, kept = any(e is not None and e[0].flows and e[0].live for e in map(_entry, inputs)), plan_of(op).keeps_inputs
+    return [
+        x for x, i in zip(inputs, p._sig.slots) if flows and (i in kept or is_view(x) and any(x is o for o in outs))
+    ]
 
 
 def mark(x: Array, grad: Array | None, req: str) -> None:

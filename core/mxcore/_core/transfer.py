@@ -59,8 +59,16 @@ def overlaps(device: Any, a: Any, others: Iterable[Any]) -> bool:
 
 
 def meets(x: Array, others: Iterable[Array]) -> bool:
-    """Whether an array may share memory with others, of whatever devices."""
-    return any(overlaps(x._st.ctx.device, x._data, [y._data]) for y in others if y._st.ctx.device is x._st.ctx.device)
+    """Whether an array is one of others, or may share memory with them, of whatever devices."""
+    return any(
+        x is y or y._st.ctx.device is x._st.ctx.device and overlaps(x._st.ctx.device, x._data, [y._data])
+        for y in others
+    )
+
+
+def is_view(x: Array) -> bool:
+    """Whether an array was made of another one, whose memory it has."""
+    return x._st.views > 0 and hasattr(getattr(x._data, "base", None), "nbytes")
 
 
 def guard_write(x: Array, what: str, read: Sequence[Array] = ()) -> None:

@@ -11,6 +11,7 @@ from .._core.errors import MXNetError, error
 from .._core.gradplan import plan_of
 from .._core.graph import Graph, Node, topo
 from .._core.infer import known, merge_dtype, merge_shape, show
+from .draws import order_of_draws, told_apart
 from .passes.fuse import fuse
 from .passes.joint import VariableSpecs, joint
 from .passes.mirror import mirror
@@ -165,7 +166,8 @@ def _compile(
             read = [(i, e) for i, e in given if e in graph.shapes] if plan_of(node.op).checked else ()
             if flaw := _unlike(node, read, facts, facts):
                 raise _with_operator(error(ValueError, flaw), heads, variables, wrt)
-    drawn = {n.name: i for i, n in enumerate(topo(heads)) if n.op is not None and n.params._sig.random}
+    graph = told_apart(graph, n_first)
+    drawn = order_of_draws(graph, n_first, lambda n: context_of(n, ctx, groups, places))
     graph.info.update(n_first=n_first, order=order, drawn=drawn)
     if "simplify" in passes:
         graph = simplify(graph, settings.merge)
@@ -176,18 +178,26 @@ def _compile(
         graph = place(graph, ctx, groups, places, homes)
     if wrt is not None and "mirror" in passes:
         graph = mirror(graph, settings.mirror_all)
-    plain = graph
     if settings.late:
         graph = run_late_passes(graph, settings.late, ctx=ctx, is_train=is_train)
     if "fuse" in passes:
         graph = fuse(graph, ctx.device, ctx.device.fused_from)
     share = "plan" in passes and not monitored
     program = Program(graph, ctx, is_train, n_first, frozenset(added), share=share)
-    # What draws as it runs does so in the order of the steps.
-    if program.sync and program.draws[0] != sorted(program.draws[0]):
-        program = Program(plain, ctx, is_train, n_first, frozenset(added), share=share)
+    if program.sync and not program.orderly and (less := _with_less(settings)) is not None:
+        # What draws as it runs does so in the order of the steps.
+        return _compile(heads, variables, ctx, is_train, wrt, adds, groups, places, less, monitored, without)
     # Passes may have removed who read one.
     return Compiled(program, [n if n in program.variables else None for n in head_grads], found)
+
+
+def _with_less(settings: Settings) -> Settings | None:
+    """Without the passes that put steps into another order, then without those that leave some out; None at last."""
+    if settings.late or "fuse" in settings.passes:
+        return settings._replace(passes=settings.passes - {"fuse"}, late=())
+    if "simplify" in settings.passes:
+        return settings._replace(passes=settings.passes - {"simplify"})
+    return None
 
 
 def _fitting(heads: Sequence[Entry], variables: VariableSpecs, wrt: Sequence[str], found: Mapping[str, Any]) -> None:

@@ -113,9 +113,14 @@ class Instance:
                 k = OpContext(step.ctx, step.k.is_train, step.k.wanted)
                 k.shapes, k.keep = step.k.shapes, Keep(self._stamps, step.ins)  # type: ignore[assignment]
             self._ks.append(k)
-        #: Call contexts of the random steps of both parts, in the order in which the graph draws, whatever passes have
-        #: made of it; not of a first part that draws as it runs, for loops and Python code in it draw keys, too.
-        self._random = [[self._ks[t] for t in steps if not self._draws(t)] for steps in program.draws]
+        #: Call contexts of what draws in both parts; not of a first part that draws as it runs, for loops and Python
+        #: code in it draw keys, too.
+        self._random = [
+            [self._ks[t] if t.__class__ is int else OpContext(t, program.is_train) for t in draws]
+            if part or not program.sync
+            else []
+            for part, draws in enumerate(program.draws)
+        ]
         self._calls: list[Call | None] = [None] * len(program.steps)
         #: The lists of inputs and outputs of each step that takes other arrays without being bound again, and where
         #: they hold a slot's, with the steps that must be bound again for it; the latter as far as was asked.

@@ -27,6 +27,7 @@ from ..composing import mode_of
 from ..gradient import STATE_BACKWARD
 from ..inference import infer_graph
 from ..looking import attribute
+from .draws import in_order, may_draw
 from .keep import keeps
 from .memory import Interval, layout
 from .passes.mirror import MIRRORED
@@ -136,7 +137,7 @@ class Program:
     graph : Graph
         With shapes, dtypes and stypes filled in. ``info['contexts']`` may place nodes (by id) elsewhere than on `ctx`;
         ``info['order']`` may tell in which order the later heads are best computed, ``info['drawn']`` in which order
-        nodes draw, by name.
+        nodes draw (:mod:`.draws`).
     ctx : Context
     is_train : bool
     n_first : int, optional
@@ -155,6 +156,10 @@ class Program:
         Elements of each block of planned memory.
     sync : bool
         It must run in the caller's thread: a step is stateful, or something is known only by running.
+    draws : tuple of list
+        Of each part the steps that draw a random key, in the order in which they do; a context for one that is no more.
+    orderly : bool
+        The steps of the first part draw in that order by themselves.
     work : tuple of float
         Estimated scalar operations of both parts.
     written : tuple of set of int
@@ -213,15 +218,9 @@ class Program:
                     self._hand_over(n, waiting, first)
             if first:
                 self.split = len(self.steps)
-        drawn: Mapping[str, int] = graph.info.get("drawn", {})
-        #: Of each part the steps that draw random numbers, in the order in which the graph does that passes had.
-        self.draws = [
-            sorted(
-                (t for t in self.part(i) if self.steps[t].random),
-                key=lambda t: drawn.get(self.steps[t].node.name, len(drawn)),
-            )
-            for i in (0, 1)
-        ]
+        drawing = [(t, s.node) for t, s in enumerate(self.steps[: self.split]) if s.head < 0 and may_draw(s.node)]
+        first, self.orderly = in_order(drawing, graph.info.get("drawn", {}))
+        self.draws = first, [t for t in self.part(1) if self.steps[t].random]
         #: Slot of the value of each head; slot -> head for those written straight into the caller's array.
         self.head_slots = [self.slot[e] for e in heads]
         #: Head -> the step that hands a value to it.

@@ -32,6 +32,7 @@ __all__ = [
     "pattern_of",
     "put",
     "put_recorded",
+    "refuse_view",
     "row_range",
     "set_item",
     "slice_of",
@@ -310,6 +311,8 @@ def _set_item(x: Any, key: Any, value: Any) -> None:
     if state.record and ((x._entry is not None) or (isinstance(value, Array) and value._entry is not None)):
         transfer.guard_write(x, _NAME)
         if isinstance(value, Array) and value._entry is not None:
+            if not everything:
+                refuse_view(x, value)
             return _recorded(x, items, basic, value)
     st = x._st
     if everything:
@@ -323,6 +326,16 @@ def _set_item(x: Any, key: Any, value: Any) -> None:
         if not isinstance(value, (Array, numbers.Number)):
             value = np.asarray(value, dtype=x._data.dtype)
         write_at(x, items, value)
+
+
+def refuse_view(x: Any, value: Any) -> None:
+    """Refuse to write a value of the graph to a part of a view, as MXNet does."""
+    if state.record is True and transfer.is_view(x) and value._entry[0].flows and value._entry[0].live:
+        raise error(
+            RuntimeError,
+            f"{_NAME}: a value of the graph is not written to a part of a view of another array while recording: "
+            "gradients would not flow through that; index the array itself (x[0, 1] = y for x[0][1] = y)",
+        )
 
 
 def write_at(x: Any, items: Sequence[Any], value: Any) -> None:
@@ -392,7 +405,8 @@ def _write_sparse(x: Any, value: Any) -> None:
 def _recorded(x: Any, items: list[Any], basic: bool, value: Any) -> None:
     """A write of a value of the graph: recorded, so that gradients flow through the written array."""
     if basic:
-        tables.ops.get("_slice_set")(x, value, index=code(items), out=x)
+        # Nothing of a view is left that is written to as a whole: the others were refused.
+        tables.ops.get("_slice_set")(x.twin() if transfer.is_view(x) else x, value, index=code(items), out=x)
     else:
         put_recorded(x, value, items)
 

@@ -19,7 +19,7 @@ from .._core.kernels import Spec
 from .._core.op import Op
 from .._core.params import Params
 from .._core.state import state
-from .._core.transfer import guard_write
+from .._core.transfer import guard_write, is_view
 from .._locks import writing
 from .._op_functions import mixed_faces
 from ..ops.common.python_operators import COMPARISONS, OPERATORS, UNARY
@@ -198,7 +198,7 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
 
 def _narrowed(self: Any, op: Op, other: Any) -> Any:
     """An operator that writes to its first array, of other dtypes: the result is cast, to no other kind of numbers."""
-    guard_write(self, op.name)
+    guard_write(self, op.name, tape.read_later(op, op.plain, (self, other)) if state.record is True else ())
     wide = Op.apply(op, (self, other), op.plain)
     if not np.can_cast(wide._data.dtype, self._data.dtype, "same_kind"):
         raise error(
@@ -216,18 +216,13 @@ def _flows(x: Array) -> bool:
     return x._entry is not None and bool(x._entry[0].flows and x._entry[0].live)
 
 
-def _is_view(x: Array) -> bool:
-    """Whether an array was made of another one, whose memory it has."""
-    return x._st.views > 0 and hasattr(getattr(x._data, "base", None), "nbytes")
-
-
 def _eager_inplace(elementwise: str, broadcast: str, scalar_op: str) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
         if isinstance(other, Array):
             if self.rules is not other.rules:
                 raise mixed_faces(elementwise, self, other)
             op = tables.ops.get(elementwise if self._data.shape == other._data.shape else broadcast)
-            if state.record is True and _flows(other) and _is_view(self):
+            if state.record is True and _flows(other) and is_view(self):
                 raise error(
                     RuntimeError,
                     f"operator {op.name}: inplace operations (+=, -=) by a value of the graph on a view of another "

@@ -515,6 +515,8 @@ def _in_place(python: str) -> Any:
         result = plain(self, other)
         if result is NotImplemented:
             return result
+        if state.record is True and result._entry is not None and python not in ("add", "sub"):
+            transfer.guard_write(self, f"__i{python}__", [self])  # which the gradient reads
         self[:] = result
         return self
 

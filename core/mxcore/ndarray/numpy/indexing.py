@@ -17,7 +17,7 @@ from ..._core.errors import MXNetError, error
 from ..._core.state import state
 from ..._locks import writing
 from ..._op_functions import mixed_faces
-from ..indexing import code, items_of, one_run, pattern_of, put_recorded, slice_of, write, write_at
+from ..indexing import code, items_of, one_run, pattern_of, put_recorded, refuse_view, slice_of, write, write_at
 
 __all__ = ["get_item", "set_item"]
 
@@ -115,6 +115,8 @@ def _set_item(x: Any, key: Any, value: Any) -> None:
     if state.record and (x._entry is not None or recorded):
         transfer.guard_write(x, _NAME)
         if recorded:
+            if not everything:
+                refuse_view(x, value)
             return _recorded(x, items, basic, value)
     if everything:
         write(x, value)
@@ -129,6 +131,7 @@ def _set_item(x: Any, key: Any, value: Any) -> None:
 def _recorded(x: Any, items: list[Any], basic: bool, value: Any) -> None:
     """A write of a value of the graph: recorded, so that gradients flow through the written array."""
     if basic:
-        tables.ops.get("_slice_set")(x, value, index=code(items), out=x)
+        # Nothing of a view is left that is written to as a whole: the others were refused.
+        tables.ops.get("_slice_set")(x.twin() if transfer.is_view(x) else x, value, index=code(items), out=x)
         return
     put_recorded(x, value, items)

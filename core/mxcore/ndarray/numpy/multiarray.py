@@ -15,6 +15,7 @@ from ..._core.context import Context
 from ..._core.errors import error
 from ..._core.params import as_dtype
 from ..._core.state import state
+from ..._core.transfer import guard_write
 from ..._interrupts import let_through
 from ..._locks import writing
 from ..._op_functions import FACES
@@ -404,6 +405,8 @@ class ndarray(NDArray):
         found = self @ other
         if found.shape != self.shape:
             raise error(ValueError, f"x @= y: a product of shape {found.shape} is not written to shape {self.shape}")
+        if state.record is True and found._entry is not None:  # whose gradient reads this array
+            guard_write(self, "x @= y", [self])
         self[...] = found
 
     def slice_assign(self, rhs: NDArray, begin: Any, end: Any, step: Any) -> ndarray:
