@@ -20,9 +20,8 @@ _WHICH = "__which_draw__"
 
 
 class Draw(NamedTuple):
-    """A node that may draw: its place among them, where it computes, and whether it draws one key, and when is told."""
+    """A node that may draw: where it computes, and whether it draws one key for each run, or as it runs."""
 
-    place: int
     ctx: Context
     random: bool
 
@@ -58,7 +57,7 @@ def told_apart(graph: Graph, n_first: int) -> Graph:
 def order_of_draws(graph: Graph, n_first: int, context: Callable[[Node], Context]) -> dict[str, Draw]:
     """Of the first heads' graph, all nodes that may draw, in their order."""
     drawing = (n for n in topo(graph.heads[:n_first]) if may_draw(n))
-    return {origin(n): Draw(i, context(n), n.params._sig.random) for i, n in enumerate(drawing)}
+    return {origin(n): Draw(context(n), n.params._sig.random) for n in drawing}
 
 
 def in_order(nodes: Sequence[tuple[int, Node]], drawn: Mapping[str, Draw]) -> tuple[list[int | Context], bool]:

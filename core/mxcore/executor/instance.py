@@ -116,7 +116,7 @@ class Instance:
         #: Call contexts of what draws in both parts; not of a first part that draws as it runs, for loops and Python
         #: code in it draw keys, too.
         self._random = [
-            [self._ks[t] if t.__class__ is int else OpContext(t, program.is_train) for t in draws]
+            [self._ks[t] if isinstance(t, int) else OpContext(t, program.is_train) for t in draws]
             if part or not program.sync
             else []
             for part, draws in enumerate(program.draws)

@@ -219,8 +219,9 @@ class Program:
             if first:
                 self.split = len(self.steps)
         drawing = [(t, s.node) for t, s in enumerate(self.steps[: self.split]) if s.head < 0 and may_draw(s.node)]
-        first, self.orderly = in_order(drawing, graph.info.get("drawn", {}))
-        self.draws = first, [t for t in self.part(1) if self.steps[t].random]
+        order_of_keys, self.orderly = in_order(drawing, graph.info.get("drawn", {}))
+        later: list[int | Context] = [t for t in self.part(1) if self.steps[t].random]
+        self.draws = order_of_keys, later
         #: Slot of the value of each head; slot -> head for those written straight into the caller's array.
         self.head_slots = [self.slot[e] for e in heads]
         #: Head -> the step that hands a value to it.

@@ -198,8 +198,9 @@ def _eager_binary(elementwise: str, broadcast: str, scalar_op: str, fast: bool) 
 
 def _narrowed(self: Any, op: Op, other: Any) -> Any:
     """An operator that writes to its first array, of other dtypes: the result is cast, to no other kind of numbers."""
-    guard_write(self, op.name, tape.read_later(op, op.plain, (self, other)) if state.record is True else ())
-    wide = Op.apply(op, (self, other), op.plain)
+    p: Any = op.plain
+    guard_write(self, op.name, tape.read_later(op, p, (self, other)) if state.record is True else ())
+    wide = Op.apply(op, (self, other), p)
     if not np.can_cast(wide._data.dtype, self._data.dtype, "same_kind"):
         raise error(
             TypeError,
