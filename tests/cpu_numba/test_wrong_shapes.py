@@ -69,6 +69,7 @@ def results(values):
     return [np.asarray(v) for v in (values if isinstance(values, (list, tuple)) else [values]) if v is not None]
 
 
+@pytest.mark.in_turn
 @pytest.mark.slow
 @pytest.mark.parametrize("name, op", operators(), ids=lambda v: v if isinstance(v, str) else "")
 def test_what_the_rules_let_pass_the_body_computes(name, op):

@@ -430,6 +430,7 @@ def test_some_kernels_give_what_numpy_gives(gpus, i):
     compare(i, "float32")
 
 
+@pytest.mark.in_turn
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("i", range(len(CASES)), ids=name_of)
@@ -437,6 +438,7 @@ def test_kernels_give_what_numpy_gives(gpus, order, i, dtype):
     compare(i, dtype)
 
 
+@pytest.mark.in_turn
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("name", BESIDE)

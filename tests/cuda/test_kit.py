@@ -33,6 +33,7 @@ def test_a_few(gpus, name):
     check_op(name, gpus[1])
 
 
+@pytest.mark.in_turn
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [told(op.name) for _, op in stock_operators()])
 def test_every_operator(gpus, name, index):

@@ -32,6 +32,7 @@ def test_one_change(op, rnd):
     check_use(mutated(op, rnd, most=1))
 
 
+@pytest.mark.in_turn
 @pytest.mark.slow
 @pytest.mark.parametrize("op", OPS)
 @settings(max_examples=100, **SAME)

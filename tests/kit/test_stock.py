@@ -13,6 +13,8 @@ from mxcore.testing.ways import reference_bodies
 
 __all__ = ["pytest_generate_tests", "test_conformance"]
 
+pytestmark = pytest.mark.in_turn
+
 TOY = pathlib.Path(__file__).resolve().parents[1] / "toy_plugins" / "toy_device" / "toy_device.py"
 
 

@@ -19,6 +19,7 @@ def test_a_few(late, name):
 LATE = "declared value pure out overlap wanted gradient grad_req graph elsewhere".split()
 
 
+@pytest.mark.in_turn
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted({o.name for o in operators()} - set(FEW)))
 def test_all_others(late, name):
