@@ -37,9 +37,7 @@ def _settle():
 
 def pytest_addoption(parser):
     parser.addoption(
-        "--share",
-        metavar="HEX",
-        help="of the slow tests marked `in_turn`, run the third that follows from this number",
+        "--share", metavar="HEX", help="of the slow tests marked `in_turn`, run the third that follows from this number"
     )
 
 

@@ -118,7 +118,8 @@ def explained(kind: str, name: str, make: Callable[..., Any]) -> Callable[..., A
             known = _parameters(make)
             if isinstance(e, MXNetError) or not (unknown := [k for k in kwargs if k not in known]):
                 raise
-            text = f"{kind} '{name}' has no parameter {unknown[0]!r}{suggest(unknown[0], known)}"
+            meant = suggest(unknown[0], known) or f"; it takes {', '.join(dict.fromkeys(known))}"
+            text = f"{kind} '{name}' has no parameter {unknown[0]!r}{meant}"
             if unknown[0] == "param_dict":  # who writes the class has to take it
                 text += f"; {_MADE['optimizer']}"
             raise error(TypeError, text) from e

@@ -112,9 +112,9 @@ def test_what_a_constructor_itself_raises_stays_its_own(plug):
 
 @pytest.mark.parametrize("make", [lambda: mx.optimizer.create("sgd", rate=1), lambda: mx.metric.create("acc", wrong=1)])
 def test_wrong_arguments_of_stock_classes_are_the_callers(make):
-    with pytest.raises(TypeError, match=r"__init__\(\) got an unexpected keyword argument") as e:
+    with pytest.raises(TypeError, match=r"has no parameter '(rate|wrong)'; it takes ") as e:
         make()
-    assert type(e.value) is TypeError
+    assert "plugin" not in str(e.value)
 
 
 @pytest.mark.parametrize("hook", sorted(KINDS.keys() - {"mxcore_iterators"}))
