@@ -115,10 +115,11 @@ def explained(kind: str, name: str, make: Callable[..., Any]) -> Callable[..., A
         try:
             return make(*args, **kwargs)
         except TypeError as e:
-            known = _parameters(make)
-            if isinstance(e, MXNetError) or not (unknown := [k for k in kwargs if k not in known]):
+            # Python's words, of this class or of one that it inherits from: what else it raises is its own.
+            unknown = [k for k in kwargs if f"unexpected keyword argument '{k}'" in str(e)]
+            if isinstance(e, MXNetError) or not unknown or unknown[0] in (known := _parameters(make)):
                 raise
-            meant = suggest(unknown[0], known) or f"; it takes {', '.join(dict.fromkeys(known))}"
+            meant = suggest(unknown[0], known) or f"; it takes {', '.join(dict.fromkeys(known)) or 'none'}"
             text = f"{kind} '{name}' has no parameter {unknown[0]!r}{meant}"
             if unknown[0] == "param_dict":  # who writes the class has to take it
                 text += f"; {_MADE['optimizer']}"
@@ -133,7 +134,10 @@ def _parameters(make: Any) -> list[str]:
     for one in (
         [vars(c)["__init__"] for c in make.__mro__ if "__init__" in vars(c)] if isinstance(make, type) else [make]
     ):
-        parameters = inspect.signature(one).parameters.values()
+        try:
+            parameters = inspect.signature(one).parameters.values()
+        except ValueError:  # written in C
+            break
         found += [
             p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name != "self"
         ]

@@ -39,6 +39,15 @@ def test_so_do_classes_of_users_and_kinds_of_their_own():
     with pytest.raises(TypeError, match="must be an iterable"):  # its own errors stay as they are
         create("square", size=3)
 
+    class Odd(Shape):
+        def __init__(self, **kwargs):
+            super().__init__(size=[kwargs["more"]])
+            len(5)
+
+    get_register_func(Shape, "shape")(Odd)
+    with pytest.raises(TypeError, match="has no len"):  # though no signature names what it takes
+        create("odd", more=1)
+
 
 def test_an_optimizer_that_takes_no_more_than_its_own_parameters():
     @mx.optimizer.register

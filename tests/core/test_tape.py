@@ -1042,18 +1042,42 @@ def test_a_value_of_the_graph_is_not_written_to_a_part_of_a_view(F, way):
     assert w.grad.asnumpy().tolist() == [0, 4, 0]
 
 
+WHOLE = [slice(None), Ellipsis, slice(0, 3), slice(0, 10), slice(None, None, 1), (slice(None),)]
+
+
+@pytest.mark.parametrize("key", WHOLE, ids=str)
 @pytest.mark.parametrize("F", [mx.nd, mx.np])
-def test_a_view_is_written_as_a_whole(F):
+def test_a_view_is_written_as_a_whole(F, key):
     """MXNet takes it, and so do programs that keep losses in rows: gradients flow through the row alone."""
     w, b = F.array([1.0, 2, 3]), F.zeros((2, 3))
     w.attach_grad()
     with mx.autograd.record():
         row = b[0]
-        row[:] = w * 2
+        row[key] = w * 2
         loss = (row * row).sum()
     loss.backward()
     assert b.asnumpy().tolist() == [[2, 4, 6], [0, 0, 0]]
     assert w.grad.asnumpy().tolist() == [8, 16, 24]
+
+
+@pytest.mark.parametrize("F", [mx.nd, mx.np])
+def test_what_was_made_of_an_array_that_has_gone_is_no_view(F):
+    w, b, c = F.array([1.0, 2, 3]), F.zeros(6).reshape((2, 3)), F.zeros(6).reshape((2, 3))
+    w.attach_grad()
+    with mx.autograd.record():
+        b[1] = w
+        c += w
+        loss = (b * b).sum() + c.sum()
+    loss.backward()
+    assert w.grad.asnumpy().tolist() == [4, 6, 8]
+
+
+def test_a_factor_without_gradient_moves_sparse_arrays_in_place():
+    w, h = (mx.nd.array([[3.0, 3]]).tostype("row_sparse") for _ in range(2))
+    w.attach_grad(stype="row_sparse")
+    with mx.autograd.record():
+        h *= mx.nd.BlockGrad(w.tostype("default")).tostype("row_sparse")
+    assert h.asnumpy().tolist() == [[9, 9]]
 
 
 def test_what_a_gradient_reads_of_sparse_arrays_is_not_moved_in_place():

@@ -141,10 +141,15 @@ def read_later(op: Op, p: Params, inputs: Sequence[Any], outs: Sequence[Any] = (
 
     Gradients would not flow through the arrays of which these are parts.
     """
-    flows, kept = any(e is not None and e[0].flows and e[0].live for e in map(_entry, inputs)), plan_of(op).keeps_inputs
-    return [
-        x for x, i in zip(inputs, p._sig.slots) if flows and (i in kept or is_view(x) and any(x is o for o in outs))
-    ]
+    return (
+        [
+            x
+            for x, i in zip(inputs, p._sig.slots)
+            if i in plan_of(op).keeps_inputs or is_view(x) and any(x is o for o in outs)
+        ]
+        if any(e is not None and e[0].flows and e[0].live for e in map(_entry, inputs))
+        else []
+    )
 
 
 def mark(x: Array, grad: Array | None, req: str) -> None:

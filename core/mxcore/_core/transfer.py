@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -67,8 +68,8 @@ def meets(x: Array, others: Iterable[Array]) -> bool:
 
 
 def is_view(x: Array) -> bool:
-    """Whether an array was made of another one, whose memory it has."""
-    return x._st.views > 0 and hasattr(getattr(x._data, "base", None), "nbytes")
+    """Whether an array was made of another one, whose memory it has, and which is still there."""
+    return x._st.views > 0 and hasattr(getattr(x._data, "base", None), "nbytes") and sys.getrefcount(x._data.base) > 2
 
 
 def guard_write(x: Array, what: str, read: Sequence[Array] = ()) -> None:

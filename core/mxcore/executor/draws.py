@@ -78,5 +78,6 @@ def in_order(nodes: Sequence[tuple[int, Node]], drawn: Mapping[str, Draw]) -> tu
     """
     found = {origin(n): t for t, n in nodes}
     order: list[int | Context] = [found.get(name, draw.ctx) for name, draw in drawn.items() if draw.random]
-    order += [t for t, n in nodes if n.params._sig.random and origin(n) not in drawn]
+    placed = {t for t in order if isinstance(t, int)}
+    order += [t for t, n in nodes if n.params._sig.random and t not in placed]
     return order, [origin(n) for _, n in nodes] == [*drawn]

@@ -311,7 +311,7 @@ def _set_item(x: Any, key: Any, value: Any) -> None:
     if state.record and ((x._entry is not None) or (isinstance(value, Array) and value._entry is not None)):
         transfer.guard_write(x, _NAME)
         if isinstance(value, Array) and value._entry is not None:
-            if not everything:
+            if not (basic and x._data[tuple(items)].size == x._data.size):
                 refuse_view(x, value)
             return _recorded(x, items, basic, value)
     st = x._st

@@ -212,7 +212,7 @@ def _narrowed(self: Any, op: Op, other: Any) -> Any:
     return self
 
 
-def _flows(x: Array) -> bool:
+def flows(x: Array) -> bool:
     """Whether gradients flow to an array."""
     return x._entry is not None and bool(x._entry[0].flows and x._entry[0].live)
 
@@ -223,7 +223,7 @@ def _eager_inplace(elementwise: str, broadcast: str, scalar_op: str) -> Callable
             if self.rules is not other.rules:
                 raise mixed_faces(elementwise, self, other)
             op = tables.ops.get(elementwise if self._data.shape == other._data.shape else broadcast)
-            if state.record is True and _flows(other) and is_view(self):
+            if state.record is True and flows(other) and is_view(self):
                 raise error(
                     RuntimeError,
                     f"operator {op.name}: inplace operations (+=, -=) by a value of the graph on a view of another "

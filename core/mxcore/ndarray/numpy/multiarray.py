@@ -405,7 +405,7 @@ class ndarray(NDArray):
         found = self @ other
         if found.shape != self.shape:
             raise error(ValueError, f"x @= y: a product of shape {found.shape} is not written to shape {self.shape}")
-        if state.record is True and found._entry is not None:  # whose gradient reads this array
+        if state.record is True and operators.flows(other):  # whose gradient reads this array
             guard_write(self, "x @= y", [self])
         self[...] = found
 
