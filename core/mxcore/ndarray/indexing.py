@@ -21,6 +21,7 @@ from .._locks import writing
 from .._noting import check_readable, noted
 from ..crossing import to_context
 from ..elementwise import true_bools, wrapped
+from .operators import flows
 
 __all__ = [
     "code",
@@ -311,8 +312,7 @@ def _set_item(x: Any, key: Any, value: Any) -> None:
     if state.record and ((x._entry is not None) or (isinstance(value, Array) and value._entry is not None)):
         transfer.guard_write(x, _NAME)
         if isinstance(value, Array) and value._entry is not None:
-            if not (basic and x._data[tuple(items)].size == x._data.size):
-                refuse_view(x, value)
+            refuse_view(x, value, items, basic)
             return _recorded(x, items, basic, value)
     st = x._st
     if everything:
@@ -328,9 +328,14 @@ def _set_item(x: Any, key: Any, value: Any) -> None:
         write_at(x, items, value)
 
 
-def refuse_view(x: Any, value: Any) -> None:
-    """Refuse to write a value of the graph to a part of a view, as MXNet does."""
-    if state.record is True and transfer.is_view(x) and value._entry[0].flows and value._entry[0].live:
+def refuse_view(x: Any, value: Any, items: list[Any], basic: bool) -> None:
+    """Refuse to write a value of the graph to a part of a view, as MXNet does; to all of it one may be written."""
+    if (
+        state.record is True
+        and transfer.is_view(x)
+        and flows(value)
+        and not (basic and x._data[tuple(items) + (Ellipsis,)].size == x._data.size)
+    ):
         raise error(
             RuntimeError,
             f"{_NAME}: a value of the graph is not written to a part of a view of another array while recording: "

@@ -217,6 +217,12 @@ def flows(x: Array) -> bool:
     return x._entry is not None and bool(x._entry[0].flows and x._entry[0].live)
 
 
+def guard_factor(x: Array, other: Any, what: str) -> None:
+    """Refuse to write to `x` what was computed of it and `other`, whose gradient reads it."""
+    if state.record is True and isinstance(other, Array) and flows(other):
+        guard_write(x, what, [x])
+
+
 def _eager_inplace(elementwise: str, broadcast: str, scalar_op: str) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
         if isinstance(other, Array):

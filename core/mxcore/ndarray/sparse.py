@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _importing
 from .._core import tables, transfer
-from .._core.array import Array, Storage, faces
+from .._core.array import Storage, faces
 from .._core.context import Context
 from .._core.errors import error
 from .._core.params import Parser, as_dtype
@@ -515,13 +515,8 @@ def _in_place(python: str) -> Any:
         result = plain(self, other)
         if result is NotImplemented:
             return result
-        if (
-            state.record is True
-            and python not in ("add", "sub")
-            and isinstance(other, Array)
-            and operators.flows(other)
-        ):
-            transfer.guard_write(self, f"__i{python}__", [self])  # which the gradient reads
+        if python not in ("add", "sub"):
+            operators.guard_factor(self, other, f"__i{python}__")
         self[:] = result
         return self
 

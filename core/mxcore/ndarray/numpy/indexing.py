@@ -115,8 +115,7 @@ def _set_item(x: Any, key: Any, value: Any) -> None:
     if state.record and (x._entry is not None or recorded):
         transfer.guard_write(x, _NAME)
         if recorded:
-            if not (basic and x._data[tuple(items) + (Ellipsis,)].size == x._data.size):
-                refuse_view(x, value)
+            refuse_view(x, value, items, basic)
             return _recorded(x, items, basic, value)
     if everything:
         write(x, value)

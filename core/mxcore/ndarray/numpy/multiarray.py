@@ -15,7 +15,6 @@ from ..._core.context import Context
 from ..._core.errors import error
 from ..._core.params import as_dtype
 from ..._core.state import state
-from ..._core.transfer import guard_write
 from ..._interrupts import let_through
 from ..._locks import writing
 from ..._op_functions import FACES
@@ -405,8 +404,7 @@ class ndarray(NDArray):
         found = self @ other
         if found.shape != self.shape:
             raise error(ValueError, f"x @= y: a product of shape {found.shape} is not written to shape {self.shape}")
-        if state.record is True and operators.flows(other):  # whose gradient reads this array
-            guard_write(self, "x @= y", [self])
+        operators.guard_factor(self, other, "x @= y")
         self[...] = found
 
     def slice_assign(self, rhs: NDArray, begin: Any, end: Any, step: Any) -> ndarray:
