@@ -11,6 +11,7 @@ import numpy as np
 
 from mxcore import nd
 from mxcore.autograd import pause
+from mxcore.context import cpu
 from mxcore.kvstore import KVStore, KVStoreBase
 from mxcore.kvstore.checks import check_arrays
 from mxcore.kvstore.compression import Compression, Narrow, compressor
@@ -93,7 +94,7 @@ class _Summing(KVStoreBase):
             targets = {e.key: [t for t in outs[e.key] if t.stype == "default"] for e in entries}
             sparse = [(e.key, t) for e in entries for t in outs[e.key] if t.stype != "default"]
             for e in entries:  # sparse ones by way of an array of their own
-                targets[e.key] = targets[e.key] or [nd.empty(e.sent.shape, dtype=e.sent.dtype)]
+                targets[e.key] = targets[e.key] or [nd.empty(e.sent.shape, cpu(), e.sent.dtype)]
             self._enter(entries, targets)
             for k, target in sparse:
                 write(targets[k][0], target)
@@ -141,9 +142,9 @@ class AllReduce(Member, _Summing):
     def _hand_out(self, key: Key, value: NDArray, outs: list[NDArray]) -> None:
         # As bytes, of which those of other workers are zero: the sum is exact, whatever they mean.
         sent = value.tostype("default").asnumpy().view(np.uint8).reshape(-1)
-        whole = nd.array(sent if self.rank == 0 else np.zeros_like(sent), dtype="uint8")
+        whole = nd.array(sent if self.rank == 0 else np.zeros_like(sent), cpu(), "uint8")
         self._enter([Entry(key, whole, True, value)], {key: [whole]})
-        found = nd.array(whole.asnumpy().view(value.dtype).reshape(value.shape), dtype=value.dtype)
+        found = nd.array(whole.asnumpy().view(value.dtype).reshape(value.shape), cpu(), value.dtype)
         for target in outs:
             write(found, target)
 

@@ -14,6 +14,7 @@ from mxcore import nd
 from mxcore.context import cpu
 from mxcore.kvstore.compression import narrow
 from mxcore.kvstore.values import add
+from mxcore.ndarray import NDArray
 
 from . import encodings
 
@@ -133,8 +134,7 @@ class Slot:
         self.value.view(np.uint8)[:] = np.frombuffer(memory, np.uint8, self.value.nbytes, at)
         self.array = over(self.value, self.shape)
         if self.stype == "row_sparse":
-            rows = nd.arange(self.shape[0], dtype="int64")
-            self.array = nd.sparse.row_sparse_array((self.array.copy(), rows), shape=tuple(self.shape))
+            self.array = rows_from(np.arange(self.shape[0]), self.value.reshape(self.shape), self.shape)
 
     def length(self, kind: str, numbers: int) -> int:
         """How many bytes so many numbers have in an encoding."""
@@ -161,10 +161,16 @@ class Slot:
         ids, data = body[: rows * 8].view(np.int64), body[rows * 8 :].view(self.dtype)
         if len(ids) and not 0 <= ids.min() <= ids.max() < self.shape[0]:
             raise ValueError(f"a push of rows {ids.min()} to {ids.max()} to key {self.key!r} of {self.shape[0]}")
-        values = nd.array(data.reshape(rows, *self.shape[1:]), dtype=self.dtype)
-        return nd.sparse.row_sparse_array((values, nd.array(ids, dtype="int64")), shape=tuple(self.shape))
+        return rows_from(ids, data.reshape(rows, *self.shape[1:]), self.shape)
 
 
 def over(memory: np.ndarray[Any, Any], shape: Sequence[int]) -> Any:
     """An NDArray over memory, which stays writable for NumPy, too."""
     return nd.from_numpy(memory.view().reshape(shape))
+
+
+def rows_from(ids: np.ndarray[Any, Any], data: np.ndarray[Any, Any], shape: Sequence[int]) -> NDArray:
+    """A row-sparse array of the CPU, whatever the default context is, with a copy of what it is given."""
+    values, rows = nd.array(data, cpu(), data.dtype), nd.array(ids, cpu(), "int64")
+    found: NDArray = nd.sparse.row_sparse_array((values, rows), shape=tuple(shape), ctx=cpu())
+    return found

@@ -315,7 +315,7 @@ class Space:
 
     def _send_value(self, peer: Peer, slot: Slot, rows: Any, replies: Replies) -> None:
         if rows is not None:
-            found = pick_rows(slot.array, nd.array(rows, dtype="int64"))
+            found = pick_rows(slot.array, nd.array(rows, cpu(), "int64"))
             ids, data = found.indices.asnumpy(), np.ascontiguousarray(found.data.asnumpy())
             replies.add(peer, "here", [slot.number, len(ids), data.nbytes], ids, data)
             return

@@ -33,6 +33,7 @@ from . import encodings
 from .client import Link, Pull, Push, Slot
 from .job import Job, Member, current_job
 from .peer import kind_of, told
+from .slot import rows_from
 
 __all__ = ["DistKVStore", "create"]
 
@@ -235,7 +236,7 @@ class DistKVStore(Member, KVStore):
             dense = [out for out in outs if out.stype == "default"]
             for out in outs:
                 if out.stype != "default" and not leaves_sparse(key, out, ignore_sparse):
-                    whole = nd.empty(out.shape, dtype=out.dtype)
+                    whole = nd.empty(out.shape, cpu(), out.dtype)
                     self._pull_dense([(key, [whole])], priority)
                     write(whole, out)
             if dense:
@@ -284,9 +285,7 @@ class DistKVStore(Member, KVStore):
         parts = [come.result() for come in waits]
         ids = np.concatenate([ids for ids, _ in parts])
         data = np.concatenate([data for _, data in parts]).reshape(len(ids), *spec.shape[1:])
-        values = nd.array(data, dtype=spec.dtype)
-        found: NDArray = nd.sparse.row_sparse_array((values, nd.array(ids, dtype="int64")), shape=spec.shape)
-        return found
+        return rows_from(ids, data, spec.shape)
 
     def _check(self, verb: str, key: Key, arrays: Sequence[NDArray]) -> None:
         check_arrays(verb, key, self._specs.get(key), arrays)
