@@ -46,16 +46,18 @@ def of_share(nodeid, share):
     return (zlib.crc32(nodeid.encode()) + int(share, 16)) % 3 == 0
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config, items):
+def leave_to_others(config, items, in_turn):
+    """Of those tests for which `in_turn` holds, leave out what is not of this run's share."""
     share = config.getoption("--share")
-    if share is None:
-        return
-    marks = "in_turn", "slow"
-    left = [i for i in items if all(map(i.get_closest_marker, marks)) and not of_share(i.nodeid, share)]
+    left = [i for i in items if share and in_turn(i) and not of_share(i.nodeid, share)]
     config.hook.pytest_deselected(items=left)
     away = set(left)
     items[:] = [i for i in items if i not in away]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    leave_to_others(config, items, lambda item: all(map(item.get_closest_marker, ("in_turn", "slow"))))
 
 
 @pytest.hookimpl(trylast=True)

@@ -46,6 +46,8 @@ class AttrScope(Scope, metaclass=PerThreadCurrent):
 
     def get(self, attr: Mapping[str, Any] | None) -> dict[str, Any]:
         """The attributes of this scope with `attr` on top, whose values are taken as they are."""
+        if attr and not isinstance(attr, Mapping):
+            raise error(TypeError, f"attr must be a dict of strings, got {attr!r}")
         return {**self._full(), **(attr or {})}
 
     def _full(self) -> dict[str, str]:

@@ -209,7 +209,7 @@ def get_create_func(base_class: type, nickname: str) -> Callable[..., Any]:
         if isinstance(name, dict):
             return create(**name)
         if not isinstance(name, string_types):
-            raise asserted(TypeError, f"give a {nickname} by name or as a {base_class.__name__}, not {name!r}")
+            raise asserted(TypeError, f"{nickname} must be a name or a {base_class.__name__} object, got {name!r}")
         if alone:
             config = _decoded(nickname, name)
             try:

@@ -24,6 +24,7 @@ def rows(text):
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table if line.startswith("|")]
 
 
+@pytest.mark.slow
 def test_every_kind_of_workload_runs_and_the_page_keeps_its_words(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"# Title\n\nBefore.\n\n{report.BEGIN}\nold\n{report.END}\n\nAfter.\n")

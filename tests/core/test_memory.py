@@ -315,6 +315,7 @@ def test_outputs_that_overlap_one_another(shift):
     assert tried > 300
 
 
+@pytest.mark.slow
 def test_states_that_overlap_one_another():
     """An operator that moves two inputs in one memory computes as if they were apart, and writes the later last."""
     tried = 0

@@ -39,6 +39,7 @@ def run(folder, source, mode="background", **more):
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_bodies_compute_until_the_next_process(tmp_path):
     first = run(
         tmp_path,

@@ -81,6 +81,7 @@ def file(tmp_path, monkeypatch):
     shipped._brought.cache_clear()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("isa", ["ISA_AVX2", "ISA_AVX512"])
 def test_everyday_use_asks_numba_for_nothing(tmp_path, isa):
     *_, numba, compiled = run(EVERYDAY, tmp_path, ISA=isa)

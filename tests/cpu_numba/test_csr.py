@@ -6,6 +6,7 @@ import pytest
 from mxcore.plugin import CSR, RowSparse
 from mxcore_cpu import threads
 from mxcore_cpu.kernels import csr, rows
+from tests.marks import slow
 
 rng = np.random.default_rng(0)
 
@@ -24,7 +25,7 @@ def dense(a):
     return x
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.float32, *slow(np.float64)])
 def test_against_dense(dtype):
     x, a = made(400, 300, dtype)
     y, b = made(400, 300, dtype)

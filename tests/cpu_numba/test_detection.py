@@ -9,6 +9,7 @@ import mxcore as mx
 from mxcore._core import tables
 from mxcore.plugin import Spec, find_op
 from mxcore_cpu.kernels import boxes, multibox, regions, suppression
+from tests.marks import slow
 
 from ..ops import boxes as loops
 
@@ -78,7 +79,7 @@ def overlaps(a, b):
     return out
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", *slow("float64")])
 def test_targets(dtype):
     """Classes, masks and offsets by a loop over boxes; background by its probability."""
     anchor = some_boxes(50).astype(dtype)
@@ -124,7 +125,7 @@ def bins_of(kind, dtype, trans=None):
     return regions.Bent(rois, trans, size, 2, scale=1.0, groups=2, parts=2, samples=2, std=0.1)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", *slow("float64")])
 @pytest.mark.parametrize("kind", ["aligned", "rotated", "whole", "bent", "bent with moves"])
 def test_pooling_and_its_adjoint(kind, dtype, monkeypatch):
     trans = rng.standard_normal((4, 4, 2, 2)).astype(dtype) if kind == "bent with moves" else None
@@ -157,7 +158,7 @@ def test_pooling_and_its_adjoint(kind, dtype, monkeypatch):
                 np.testing.assert_allclose(moves[at], slope, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", *slow("float64")])
 def test_detections(dtype):
     """As the body finds them: ties, NaN, all or none below the threshold, so many of the best only."""
     op = find_op("_contrib_MultiBoxDetection")

@@ -13,6 +13,7 @@ import pytest
 from mxcore_cpu import blas, jit, threads
 from mxcore_cpu.jit import kernel
 from mxcore_cpu.kernels import elementwise, gemm, softmax
+from tests.marks import slow
 
 
 @kernel(threshold=64)
@@ -370,7 +371,7 @@ def asking(tmp_path):
     return {"MXCORE_CACHE_DIR": str(tmp_path / "cache"), "MXCORE_BODIES": "0"}
 
 
-@pytest.mark.parametrize("place", [1, 2, 5, 9, 14])
+@pytest.mark.parametrize("place", [1, 5, *slow(2, 9, 14)])
 def test_a_handler_may_compute_amid_what_is_made_ready_once(place, asking):
     assert python(AMID_IMPORTS, place, **asking) == "True True"
 
@@ -402,7 +403,7 @@ print(loading.reason())
 """
 
 
-@pytest.mark.parametrize("place", [1, 2, 5, 9, 14])
+@pytest.mark.parametrize("place", [1, 5, *slow(2, 9, 14)])
 def test_ctrl_c_amid_what_is_made_ready_once_breaks_nothing(place, asking):
     assert python(AMID_CTRL_C, place, **asking) == "[1, 1] True\nNone"
 

@@ -7,7 +7,7 @@
 
 The default context is gpu(0), that of `Module` too, and where a test names ``mx.cpu(i)`` it gets gpu(i); real ones
 begin again at 0 when they are out. Tests that cannot pass there stand in `library.txt` with their reasons: they are
-expected to fail, and one that passes after all is a failure.
+expected to fail, and one that passes after all is a failure. With ``--share HEX`` a third of them is run.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from mxcore._core import context
 from mxcore._core.manager import manager
 from mxcore.gluon.parameter import parameter as parameters
 from mxcore.module import module as modules
+from tests.conftest import leave_to_others
 
 #: Devices, as many as tests name.
 GPUS = 8
@@ -59,6 +60,7 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
+    leave_to_others(config, items, lambda item: True)  # the CPU has passed them all
     # Real ones are not known test by test: what cannot pass may, with more of them or other versions.
     known = [*exceptions()]
     if REAL:

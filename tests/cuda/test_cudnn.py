@@ -10,6 +10,7 @@ from mxcore.codecache import CodeCache
 from mxcore.testing.conformance import check_op
 from mxcore_cuda import cudnn as cudnn_
 from mxcore_cuda import dnn
+from tests.marks import slow
 
 from .test_graphs import both_ways
 from .test_training import lenet
@@ -67,7 +68,7 @@ def step(ctx, dtype="float32", op="Convolution", shape=(2, 4, 6, 5), filters=6, 
     return [a.asnumpy() for a in (y, *[a.grad for a in arrays])]
 
 
-@pytest.mark.parametrize("name", SERVED)
+@pytest.mark.parametrize("name", [*SERVED[:3], *slow(*SERVED[3:])])
 def test_the_kit(cudnn, gpus, name):
     check_op(name, gpus[1])
     if name != "Convolution_v1":

@@ -6,7 +6,7 @@ from mxcore.testing.catalogue import stock_operators
 from mxcore.testing.conformance import check_op
 
 FEW = """
-    broadcast_add elemwise_add _plus_scalar sum Reshape where Concat SliceChannel FullyConnected softmax
+    elemwise_add _plus_scalar sum Reshape Concat SliceChannel FullyConnected softmax
     Embedding sgd_mom_update _random_normal take cast_storage _advanced_set
 """.split()
 

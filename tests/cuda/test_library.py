@@ -1,4 +1,4 @@
-"""The library's own tests on emulated GPUs, by `library.py`: a part of them, ``--whole`` all."""
+"""The library's own tests on emulated GPUs, by `library.py`: a part, ``--whole`` all; with ``--share`` a third."""
 
 import os
 import re
@@ -33,9 +33,11 @@ def pytest_generate_tests(metafunc):
 
 @pytest.mark.slow
 @pytest.mark.skipif(compiler.available() is None, reason="emulated kernels need g++, which is not there")
-def test_the_librarys_tests_pass_on_a_gpu(folder, part):
+def test_the_librarys_tests_pass_on_a_gpu(folder, part, request):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.cuda.library", "-p", "no:cacheprovider"]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    if (share := request.config.getoption("--share")) is not None:
+        command += ["--share", share]
     files = sorted(str(f.relative_to(TESTS.parent)) for f in (TESTS / folder).rglob("test_*.py"))
     done = subprocess.run(
         [*command, *files[part :: PROCESSES.get(folder, 1)]],

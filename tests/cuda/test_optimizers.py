@@ -12,6 +12,7 @@ from mxcore_cuda.emulation.driver import Launch
 from mxcore_cuda.emulation.streams import Stream
 from mxcore_cuda.launching import kernel
 from mxcore_cuda.tables import Row, tables
+from tests.marks import in_turn
 
 SHAPES = [(3, 4), (1,), (5, 1, 2), (2500,), (2, 2)] * 13  # more than fit into one table
 FUSED = {
@@ -105,7 +106,7 @@ def assert_same(found, expected):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("dtype", ["float32", *HALVES])
+@pytest.mark.parametrize("dtype", ["float32", *in_turn(*HALVES)])
 @pytest.mark.parametrize("name, params", RULES, ids=lambda v: v if isinstance(v, str) else "-".join(v))
 def test_together_is_as_one_by_one(gpus, dtype, name, params):
     expected = trained(gpus[1], dtype, name, params, False)
@@ -120,7 +121,7 @@ def test_the_cpu_moves_alike(gpus, name, dtype):
         np.testing.assert_allclose(a, b, rtol=FAR.get(a.dtype.name, 2e-5), atol=1e-5)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", *in_turn("float16", "float64")])
 @pytest.mark.parametrize("name", FUSED)
 def test_four_at_once_is_one_by_one(gpus, name, dtype):
     """Gradients that begin in the middle of a word of memory let a kernel read each element by itself."""

@@ -8,9 +8,14 @@ import sys
 
 import pytest
 
+from tests.marks import slow
+
 from . import writers
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="forks and kills")
+
+#: Writers that take longer than others.
+LONG = ["buckets", "train", "best", "module"]
 
 
 def run(*args):
@@ -26,12 +31,13 @@ def run(*args):
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("name", writers.WRITERS)
+@pytest.mark.parametrize("name", [*sorted({*writers.WRITERS} - {*LONG}), *slow(*LONG)])
 def test_killed_at_every_step(name, tmp_path):
     found = run("steps", name, tmp_path)
     assert found["kills"] >= 10 and found["left"] > 0, found  # else nothing was tried
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("api", ["gluon", "module"])
 def test_training_goes_on_from_the_newest_checkpoint(api, tmp_path):
     """Killed at every step of the first, second and third one; pruned ones leave nothing."""

@@ -25,6 +25,7 @@ from mxcore._interrupts import Uninterrupted
 from mxcore.gluon.data import ArrayDataset, BatchSampler, DataLoader, Dataset, SequentialSampler, SimpleDataset
 from mxcore.gluon.data.workers import transport
 from tests.descriptors import not_there, open_descriptors
+from tests.marks import slow
 
 X = np.random.RandomState(0).rand(20, 3, 5).astype("float32")
 Y = np.arange(20)
@@ -124,6 +125,8 @@ def test_batch_sampler(kw):
         ({"batch_size": 2, "batch_sampler": BatchSampler(SequentialSampler(3), 2)}, ValueError, "batch_sampler"),
         ({"batch_size": 2, "last_batch": "half"}, ValueError, "half"),
         ({"batch_size": 2, "timeout": 0}, AssertionError, "timeout must be positive"),
+        ({"batch_size": "2"}, ValueError, "batch_size must be 1 or more, got '2'"),
+        ({"batch_size": 2, "num_workers": "2"}, TypeError, "num_workers must be a whole number, got '2'"),
     ],
 )
 def test_bad_arguments(kw, kind, text):
@@ -452,7 +455,7 @@ class Ragged(Dataset):
         return np.full(i % 3, i)
 
 
-@pytest.mark.parametrize("missing", [None, "descriptors"])
+@pytest.mark.parametrize("missing", [None, *slow("descriptors")])
 def test_batches_of_very_many_samples(missing, monkeypatch):
     """Neither the indices of such a batch nor its parts fit into a socket's buffer."""
     if missing == "descriptors":
@@ -1014,7 +1017,7 @@ class Pictures(Dataset):
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files cannot be counted")
-@pytest.mark.parametrize("first", range(1, 4))
+@pytest.mark.parametrize("first", [1, *slow(2, 3)])
 def test_ctrl_c_anywhere_leaves_no_files_or_processes_behind(interrupted, first, monkeypatch):
     # One at the first lines of a finalizer is lost there; workers leave once nobody holds their connections.
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: None)

@@ -43,6 +43,14 @@ def test_bad_arguments(kw, words):
     assert all(w in str(e.value) for w in words)
 
 
+@pytest.mark.parametrize("ctx", ["cpu", 5, [], ["cpu"]])
+def test_contexts_are_contexts(ctx):
+    for use in (Parameter("w", shape=(2,)).initialize, made().reset_ctx):
+        with pytest.raises(TypeError, match="ctx must be a Context such as mx.cpu") as e:
+            use(ctx=ctx)
+        assert isinstance(e.value, mx.base.MXNetError) and repr(ctx) in str(e.value)
+
+
 @pytest.mark.parametrize("method", ["data", "grad", "list_data", "list_grad", "list_ctx"])
 def test_uninitialised(method):
     with pytest.raises(RuntimeError, match="Parameter 'w' has not been initialized"):

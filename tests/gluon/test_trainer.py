@@ -82,6 +82,17 @@ def test_wrong_parameters(params, kind, text):
     assert isinstance(e.value, mx.base.MXNetError)
 
 
+@pytest.mark.parametrize("size", [0, 0.0, "4", None])
+def test_batch_sizes_by_which_nothing_can_be_divided(size):
+    net = dense()
+    backward(net)
+    trainer = Trainer(net.collect_params(), "sgd")
+    for use in (trainer.step, trainer.update):
+        with pytest.raises(ValueError, match="batch_size, by which .* must be a number other than 0") as e:
+            use(size)
+        assert isinstance(e.value, mx.base.MXNetError) and str(e.value).endswith(f"got {size!r}")
+
+
 def test_optimizer_object():
     net = dense()
     with pytest.raises(AssertionError, match="optimizer_params must be None"):

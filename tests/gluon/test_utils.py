@@ -57,6 +57,8 @@ def test_clip_global_norm():
         utils.clip_global_norm([mx.nd.array([np.nan])], 1.0)
     with pytest.raises(AssertionError, match="at least one"):
         utils.clip_global_norm([], 1.0)
+    with pytest.raises(TypeError, match="max_norm must be a number, got '1'"):
+        utils.clip_global_norm([mx.nd.ones(2)], "1")
 
 
 def test_shape_is_known():

@@ -26,7 +26,7 @@ def limits(monkeypatch):
 
 
 @pytest.mark.parametrize("op", OPS)
-@settings(max_examples=20, **SAME)
+@settings(max_examples=8, **SAME)
 @given(rnd=CHOICES)
 def test_one_change(op, rnd):
     check_use(mutated(op, rnd, most=1))

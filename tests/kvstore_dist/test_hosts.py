@@ -42,6 +42,7 @@ def hosts() -> Iterator[list[str]]:
             subprocess.run(["ip", "netns", "delete", name], capture_output=True, timeout=20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["dist_sync", "allreduce"])
 def test_workers_on_two_hosts_until_the_wire_is_cut(hosts: list[str], kind: str) -> None:
     with reaped() as made:

@@ -139,6 +139,7 @@ def test_the_text_of_an_initializer_is_none_that_a_module_can_read():
     [
         (lambda f: mx.AttrScope(x=1), "AttrScope: attributes are strings, x=1 is a int"),
         (lambda f: S.Variable("v", attr={"x": 1}), "attributes of symbols are strings, x=1"),
+        (lambda f: S.Variable("v", attr=5), "attr must be a dict of strings, got 5"),
         (lambda f: S.Variable(3), "name must be a str, got int"),
         (lambda f: S.relu(S.Variable("x"), name=3.0), "operator relu: name must be a str, got 3.0"),
         (lambda f: S.Variable("v", foo="1"), "attribute 'foo' must begin and end with two underscores"),

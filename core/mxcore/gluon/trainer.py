@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -365,6 +366,11 @@ class Trainer:
             )
 
     def _set_rescale(self, batch_size: int) -> None:
+        if isinstance(batch_size, Real) and not batch_size or isinstance(batch_size, (str, type(None))):
+            raise error(
+                ValueError,
+                f"batch_size, by which gradients are divided, must be a number other than 0; got {batch_size!r}",
+            )
         scale = self._scale / batch_size
         if self._update_on_kvstore and self._distributed and self._optimizer.rescale_grad != scale:
             # Workers may differ, and the optimizer lives on the servers since the first step.

@@ -257,6 +257,8 @@ def clip_global_norm(arrays: Sequence[NDArray], max_norm: float, check_isfinite:
     """
     if not arrays:
         raise error(AssertionError, "clip_global_norm: arrays must hold at least one array")
+    if isinstance(max_norm, (str, type(None))):
+        raise error(TypeError, f"clip_global_norm: max_norm must be a number, got {max_norm!r}")
     for i, a in enumerate(arrays):
         check_writable(a, f"clip_global_norm: array {i}")  # before any is scaled
     arrays = [a.as_nd_ndarray() for a in arrays]  # whose memory is scaled

@@ -11,6 +11,7 @@ import time
 import weakref
 import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -116,10 +117,12 @@ class DataLoader:
     ) -> None:
         if timeout <= 0:
             raise error(AssertionError, f"timeout must be positive, given {timeout}")
+        if not isinstance(num_workers, Integral):
+            raise error(TypeError, f"num_workers must be a whole number, got {num_workers!r}")
         self._dataset = dataset
         self._batch_sampler = _batch_sampler(dataset, batch_size, shuffle, sampler, last_batch, batch_sampler)
         self._batchify_fn = default_batchify_fn if batchify_fn is None else batchify_fn
-        self._num_workers = max(0, num_workers)
+        self._num_workers = max(0, int(num_workers))
         self._pin_memory = pin_memory
         self._pin_device_id = pin_device_id
         self._prefetch = max(1, 2 * self._num_workers if prefetch is None else int(prefetch))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -126,8 +127,8 @@ class BatchSampler(Sampler):
     def __init__(self, sampler: Sampler, batch_size: int, last_batch: str = "keep") -> None:
         if last_batch not in ("keep", "discard", "rollover"):
             raise error(ValueError, f"last_batch must be one of 'keep', 'discard', or 'rollover', but got {last_batch}")
-        if batch_size < 1:
-            raise error(ValueError, f"batch_size must be 1 or more, got {batch_size}")
+        if not isinstance(batch_size, Real) or batch_size < 1:
+            raise error(ValueError, f"batch_size must be 1 or more, got {batch_size!r}")
         self._sampler = sampler
         self._batch_size: int = plain(batch_size)
         self._last_batch = last_batch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -55,7 +55,10 @@ def context_list(ctx: Context | Sequence[Context] | None) -> list[Context]:
     """The contexts meant by None, one context or a list of them."""
     if ctx is None:
         return [current_context()]
-    return [ctx] if isinstance(ctx, Context) else list(ctx)
+    found = list(ctx) if isinstance(ctx, Iterable) else [ctx]
+    if not found or not all(isinstance(c, Context) for c in found):
+        raise error(TypeError, f"ctx must be a Context such as mx.cpu(), or a list of them, got {ctx!r}")
+    return found
 
 
 def _same_device(ctx: Context, other: Any) -> bool:
