@@ -117,7 +117,7 @@ class DataLoader:
     ) -> None:
         if timeout <= 0:
             raise error(AssertionError, f"timeout must be positive, given {timeout}")
-        if not isinstance(num_workers, Integral):
+        if not isinstance(num_workers, (int, Integral)):
             raise error(TypeError, f"num_workers must be a whole number, got {num_workers!r}")
         self._dataset = dataset
         self._batch_sampler = _batch_sampler(dataset, batch_size, shuffle, sampler, last_batch, batch_sampler)

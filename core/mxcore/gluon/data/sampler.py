@@ -127,7 +127,7 @@ class BatchSampler(Sampler):
     def __init__(self, sampler: Sampler, batch_size: int, last_batch: str = "keep") -> None:
         if last_batch not in ("keep", "discard", "rollover"):
             raise error(ValueError, f"last_batch must be one of 'keep', 'discard', or 'rollover', but got {last_batch}")
-        if not isinstance(batch_size, Real) or batch_size < 1:
+        if not isinstance(batch_size, (int, Real)) or batch_size < 1:
             raise error(ValueError, f"batch_size must be 1 or more, got {batch_size!r}")
         self._sampler = sampler
         self._batch_size: int = plain(batch_size)
