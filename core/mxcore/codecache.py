@@ -10,8 +10,8 @@ MXCORE_CACHE_BYTES allows, those that were not used for longest. Who reads one t
 A digest proves that nothing was damaged, not who wrote it, and code that is loaded can do anything. So the folder and
 each file must belong to the user (or to root), and nobody else may write there. A folder of one's own that others may
 write to is closed to them; one of somebody else is not used. Where the folder cannot be used or written, a private one
-among the system's temporary files takes its place, and one warning says so. Nothing is ever written next to the
-sources.
+among the system's temporary files takes its place, and one warning says so. What finds no room in the folder is
+compiled again by the next process; a warning says so, too. Nothing is ever written next to the sources.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from ._interrupts import let_through, suppress
 
@@ -66,6 +66,11 @@ class CodeCache:
     sources : callable
         ``() -> paths``: the files that all entries depend on; their hash is part of the folder's name.
 
+    Attributes
+    ----------
+    unkept : dict of Path to str
+        Of all caches of this process: entries that could not be written, and why.
+
     Examples
     --------
     >>> from mxcore.codecache import CodeCache
@@ -74,6 +79,8 @@ class CodeCache:
     >>> cache.load("a.code")
     b'machine code'
     """
+
+    unkept: ClassVar[dict[Path, str]] = {}
 
     def __init__(self, kind: str, sources: Callable[[], Iterable[Path]]) -> None:
         self.kind, self._sources = kind, sources
@@ -140,7 +147,7 @@ class CodeCache:
         return None
 
     def save(self, name: str, content: bytes) -> None:
-        """Write an entry, whole or not at all; what cannot be written is compiled again the next time.
+        """Write an entry, whole or not at all; what cannot be written is `unkept`, and compiled again the next time.
 
         Parameters
         ----------
@@ -165,6 +172,12 @@ class CodeCache:
             with contextlib.suppress(OSError):
                 os.unlink(part)
             let_through(e)
+            if not os.path.exists(where / name):  # a reader of it may have been in the way
+                self.unkept[where / name] = why = e.strerror or str(e)
+                _warn_once(
+                    f"compiled code cannot be kept in {where}: {why}; each process will compile it again; "
+                    "make room there, or set MXCORE_CACHE_DIR to a folder that has some"
+                )
 
     def made(self, name: str, make: Callable[[], bytes]) -> bytes:
         """The content of an entry, which is made and written if it is not there."""

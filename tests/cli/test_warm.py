@@ -1,6 +1,7 @@
 """``mxcore warm``: what it compiles, a later process finds."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -44,6 +45,25 @@ def test_a_saved_graph(tmp_path, graph, dtype):
     assert done.returncode == 0 and f"{dtype}: ready after" in done.stdout, done.stderr
     again = ran(tmp_path / "cache", "-c", _SAME, str(graph), dtype)
     assert again.stdout.strip() == "0 True False", again.stderr
+
+
+_FULL = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))
+from mxcore.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits are the system's")
+def test_code_that_finds_no_room_is_a_failure(tmp_path, graph):
+    done = ran(tmp_path / "cache", "-c", _FULL, "warm", str(graph), "--shape", "data=64,3,32,32", "--dtype", "float64")
+    assert done.returncode == 1 and "ready" not in done.stdout
+    folder = re.escape(str(tmp_path / "cache"))
+    assert re.search(
+        rf"mxcore warm: \d+ pieces of compiled code could not be kept in {folder}/.*: File too", done.stderr
+    )
+    assert done.stderr.count("each process will compile it again") == 1
 
 
 @pytest.mark.parametrize("dtype", [None, "float32", "float64", "float16"])

@@ -1117,3 +1117,88 @@ def test_products_are_not_written_over_what_their_gradient_reads():
     loss.backward()
     assert h.asnumpy().tolist() == [[5, 12], [7, 16]]
     assert x.grad.asnumpy().tolist() == [[12, 12], [28, 28]]
+
+
+UPDATES = {
+    "+=": lambda F, h, w: h.__iadd__(h * w),
+    "-=": lambda F, h, w: h.__isub__(F.dot(h, w)),
+    "[:]": lambda F, h, w: h.__setitem__(slice(None), h * w),
+    "place": lambda F, h, w: h.__setitem__(0, (h * w)[1]),
+    "copyto": lambda F, h, w: (h * w).copyto(h),
+    "number": lambda F, h, w: (h * w, h.__iadd__(2)),
+    "constant": lambda F, h, w: (h * w, h.__setitem__(slice(None), F.ones(2))),
+}
+
+
+@pytest.mark.parametrize("way", UPDATES)
+@pytest.mark.parametrize("F", [mx.nd, mx.np])
+def test_a_constant_is_not_written_while_a_gradient_will_read_it(F, way):
+    """As in MXNet, also where what was computed of it is no input of the operator that writes."""
+    w, h = F.array([1.0, 2]), F.array([3.0, 4])
+    w.attach_grad()
+    with mx.autograd.record():
+        y = h * w
+        with pytest.raises(mx.MXNetError, match="one that a gradient will read, while recording"):
+            UPDATES[way](F, h, w)
+        y.backward()
+        assert w.grad.asnumpy().tolist() == [3, 4] and h.asnumpy().tolist() == [3, 4]
+        h += w  # nothing will any more
+        (h * 2).backward()
+    assert w.grad.asnumpy().tolist() == [2, 2]
+    with mx.autograd.record():
+        (F.zeros(2) + w) * w  # whose constant was read by nothing
+        gone = h.detach() * w
+        del gone
+        k = h.detach()
+        k += w
+    k.backward()
+    assert w.grad.asnumpy().tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("F", [mx.nd, mx.np])
+def test_a_bare_slice_of_all_is_the_array_itself(F):
+    """As in MXNet: with its place in the graph, its gradient and its memory."""
+    x, p = F.array([[1.0, 2], [3, 4]]), F.array([[5.0, 6], [7, 8]])
+    x.attach_grad()
+    p.attach_grad()
+    assert all(x[key] is x for key in (slice(None), slice(None, None, 1), slice(None, None, np.int64(1)), ()))
+    assert all(x[key] is not x for key in (..., (slice(None),), slice(0, 2), slice(None, None, -1), None))
+    w, b = x[:], F.zeros((2, 2))
+    with mx.autograd.record():
+        loss = (w * w * p).sum()
+        (x * 3).copyto(b[:])
+        loss = loss + b.sum()
+        losses = loss[:] if F is mx.nd else loss[()]
+    losses.backward()
+    np.testing.assert_array_equal(x.grad.asnumpy(), 2 * x.asnumpy() * p.asnumpy() + 3)
+    with mx.autograd.record():
+        c = F.zeros((2, 2))
+        c[:] += x
+    c.backward()
+    assert (x.grad.asnumpy() == 1).all() and (c.asnumpy() == x.asnumpy()).all()
+    if F is mx.np:
+        assert F.array(5.0)[()].shape == () and pytest.raises(IndexError, lambda: F.array(5.0)[:])
+
+
+@pytest.mark.parametrize("F", [mx.nd, mx.np])
+def test_a_variable_takes_values_of_the_host_while_recording(F):
+    """As in MXNet; parts, numbers, arrays, and results of the graph do not."""
+    x = F.array([1.0, 2])
+    x.attach_grad()
+    with mx.autograd.record():
+        x[:] = np.array([3, 4], "float32")
+        y = (x * x).sum()
+        for write in (
+            lambda: x.__setitem__(slice(None), 2),
+            lambda: x.__setitem__(0, np.ones((), "float32")),
+            lambda: x.__setitem__(slice(None), F.ones(2)),
+            lambda: y.__setitem__(..., np.ones(y.shape, "float32")),
+        ):
+            with pytest.raises(mx.MXNetError, match="inplace operations"):
+                write()
+        y.backward()
+        assert x.grad.asnumpy().tolist() == [6, 8]
+        for _ in range(2):  # as descent in one block
+            x[:] = (x - 0.25 * x.grad).asnumpy()
+            (x * x).sum().backward()
+    assert x.asnumpy().tolist() == [0.75, 1.0] and x.grad.asnumpy().tolist() == [1.5, 2]

@@ -195,3 +195,26 @@ def test_one_process_makes_what_two_want(tmp_path):
     assert [p.returncode for p in two] == [0, 0]
     assert counts[0][0] + counts[1][0] == counts[0][1] + counts[1][1], "each entry is made once, and loaded once"
     assert not [p for p in tmp_path.rglob("*") if p.suffix == ".lock"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits are the system's")
+def test_where_the_cache_is_full_new_calls_wait_and_old_ones_keep_their_bits(tmp_path):
+    said = run(
+        tmp_path,
+        """
+        import resource, warnings
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))
+        warnings.simplefilter("ignore")  # what is compiled here cannot be kept either
+        before = mx.nd.exp(x).asnumpy()
+        assert not COUNTS["compiled"]
+        until(lambda: background._helper.poll() == background.FULL)
+        mx.nd.tanh(x).wait_to_read()  # asks, and so learns
+        assert background._full and background._helper is None
+        mx.nd.sigmoid(x).wait_to_read()
+        assert COUNTS["compiled"]
+        counted = COUNTS["compiled"]
+        assert (mx.nd.exp(x).asnumpy() == before).all() and COUNTS["compiled"] == counted
+        print("right")
+        """,
+    )
+    assert said == "right"

@@ -1,5 +1,6 @@
 """Compiled code on disk: what is damaged, foreign or in the way costs a compilation, and stays as it is."""
 
+import errno
 import importlib
 import os
 import platform
@@ -397,6 +398,25 @@ def test_a_folder_that_cannot_be_written_is_replaced_by_a_private_one_and_said_o
     assert run(blocked, TMPDIR=str(tmp_path / "temporary"))[0] == 2
     package = Path(mxcore_cpu.__file__).parent
     assert not [p for p in package.rglob("*") if p.suffix in (".nbi", ".nbc", ".code")]
+
+
+def test_what_finds_no_room_is_told_once(here, monkeypatch):
+    monkeypatch.setattr(codecache.CodeCache, "unkept", {})
+    codecache._warn_once.cache_clear()
+
+    def full(*args):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    CODE.save("a.code", b"old")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", full)
+        with pytest.warns(UserWarning, match=rf"cannot be kept in {here}: No space left.*set MXCORE_CACHE_DIR"):
+            CODE.save("b.code", b"new")
+        CODE.save("c.code", b"new")  # says nothing any more
+        CODE.save("a.code", b"new")  # is there
+    assert CODE.unkept == dict.fromkeys([here / "b.code", here / "c.code"], "No space left on device")
+    assert [CODE.load(f"{n}.code") for n in "abc"] == [b"old", None, None]
+    assert [p.name for p in here.iterdir()] == ["a.code"]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes with a name are POSIX")

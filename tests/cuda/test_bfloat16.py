@@ -1,5 +1,7 @@
 """Kernels over bfloat16: within one rounding of what bodies give of the same inputs in float64, in programs, too."""
 
+from contextlib import contextmanager
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -42,9 +44,9 @@ def wanted(op, k, p, ins):
     return [*found] if isinstance(found, (list, tuple)) else [found]
 
 
-@pytest.fixture
-def beside(gpus, monkeypatch):
-    """(operator, what its kernel wrote, what its body gives) for each output of all kernels that run."""
+@contextmanager
+def watching():
+    """A list of (operator, what its kernel wrote, what its body gives) for each output of all kernels that run."""
     found, resolve = [], tables.kernels.resolve
 
     def watched(op, fn):
@@ -61,9 +63,17 @@ def beside(gpus, monkeypatch):
         return (watched(op, fn) if out and device.type == "gpu" and not p._sig.random else fn), out, owner
 
     tables.changed()
-    monkeypatch.setattr(tables.kernels, "resolve", noted)
-    yield found
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables.kernels, "resolve", noted)
+        yield found
     tables.changed()
+
+
+@pytest.fixture
+def beside(gpus):
+    """What kernels on the GPUs write, beside what bodies give."""
+    with watching() as found:
+        yield found
 
 
 def rounds_before(name):

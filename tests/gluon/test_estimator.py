@@ -399,7 +399,7 @@ def test_what_is_not_initialised_is():
         ({"context": [mx.cpu(), 0]}, ValueError, "context must be"),
         ({"context": mx.Context("nosuch", 0)}, AssertionError, r"context nosuch\(0\) is not available"),
         ({"batch_processor": object()}, ValueError, "object has no fit_batch"),
-        ({"initializer": 5}, TypeError, "not 5"),
+        ({"initializer": 5}, TypeError, "initializer must be a name or a .* got 5"),
     ],
 )
 def test_bad_arguments(given, kind, words):

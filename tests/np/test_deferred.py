@@ -202,7 +202,8 @@ _PARTS = {
     "element": (lambda x: x[0, 1], {"slice", "_npx_reshape"}),
     "new axes": (lambda x: x[:, None, 1:, None], {"slice", "expand_dims"}),
     "steps": (lambda x: x[::-1, ::2], {"slice"}),
-    "all": (lambda x: x[:] * 2, {"_np_copy", "_npi_multiply_scalar"}),
+    "itself": (lambda x: x[:] * 2, {"_npi_multiply_scalar"}),
+    "all": (lambda x: x[...] * 2, {"_np_copy", "_npi_multiply_scalar"}),
     "list": (lambda x: x[:, [0, 2]], {"_advanced_index"}),
     "mask": (lambda x: x[np.array([True, False, True], dtype=bool)], {"_advanced_index"}),
 }

@@ -62,6 +62,7 @@ STAGES = [
     Stage("environment", 8, "the GPU, its driver, and the versions of all that takes part"),
     Stage("correct kit", 146, "the conformance kit on gpu(0)"),
     Stage("correct sanitizer", 70, "kernels under memcheck and racecheck"),
+    Stage("correct bfloat16", 15, "kernels over bfloat16 beside what their bodies give in float64"),
     Stage("correct random", 2, "numbers and masks are the CPU's, bit by bit"),
     Stage("correct memory", 4, "a step without memory fails, and the next one works"),
     Stage("correct graphs", 5, "programs that are replayed give what launching gives"),

@@ -27,7 +27,19 @@ from . import Report, Skipped
 from .plugin import cudnn as cudnn_
 from .plugin import gpu
 
-__all__ = ["cudnn", "graphs", "kit", "library", "memory", "random", "sanitizer", "stores", "training", "ways"]
+__all__ = [
+    "bfloat16",
+    "cudnn",
+    "graphs",
+    "kit",
+    "library",
+    "memory",
+    "random",
+    "sanitizer",
+    "stores",
+    "training",
+    "ways",
+]
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # for the cases of tests/cuda
 
@@ -46,9 +58,8 @@ def kit(report: Report) -> None:
 
     gpu()
     names = FEW if report.emulate else [op.name for op in operators()]
-    workers = 1 if report.emulate else max(1, (os.cpu_count() or 2) // 2)
     passed = 0
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+    with _pool(report) as pool:
         for name, problem in pool.map(_failure, names):
             if name in OTHERWISE:
                 report.tell(name, "told", note=f"{OTHERWISE[name]}: {problem or 'not seen'}")
@@ -57,6 +68,12 @@ def kit(report: Report) -> None:
             else:
                 passed += 1
     report.check(f"{passed} of {len(names)} operators", passed > 0)
+
+
+def _pool(report: Report) -> ProcessPoolExecutor:
+    """Processes, as many as the GPU's memory and the cores have room for."""
+    workers = 1 if report.emulate else max(1, (os.cpu_count() or 2) // 2)
+    return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
 
 
 def _failure(name: str, checks: Sequence[str] | None = None) -> tuple[str, str]:
@@ -68,6 +85,32 @@ def _failure(name: str, checks: Sequence[str] | None = None) -> tuple[str, str]:
     except Exception as e:  # a broken operator is a line of the report, not the end of the stage
         return name, f"{type(e).__name__}: {e}"
     return name, ""
+
+
+def bfloat16(report: Report) -> None:
+    """Each kernel's uses, one rounding from the reference body in float64, on as many processes as there are cores."""
+    from tests.cuda.test_kernels import CASES, name_of
+
+    gpu()
+    cases = range(0, len(CASES), 40) if report.emulate else range(len(CASES))
+    with _pool(report) as pool:
+        for i, problem in zip(cases, pool.map(_bfloat16_failure, cases)):
+            if problem:
+                report.check(name_of(i), False, problem[:500])
+    report.check(f"{len(cases)} uses were compared", True)
+
+
+def _bfloat16_failure(i: int) -> str:
+    """What is wrong with a use of a kernel; in a process of the pool."""
+    from tests.cuda.test_bfloat16 import check, watching
+
+    gpu()
+    try:
+        with watching() as beside:
+            check(beside, i)
+    except Exception as e:
+        return f"{type(e).__name__}: {e}"
+    return ""
 
 
 def cudnn(report: Report) -> None:

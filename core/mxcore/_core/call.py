@@ -395,9 +395,11 @@ class BoundCall:
         For dense values of known shapes, and an operator without state. Who calls it has ordered what it reads and
         writes, and made its device the active one.
         """
-        if self.out:
-            return _writing(self.fn, k, p, outs, ins)
-        return self._one(k, p, ins, outs) if len(outs) == 1 else self._several(k, p, ins, outs)
+        return (
+            _writing(self.fn, k, p, outs, ins)
+            if self.out
+            else (self._one if len(outs) == 1 else self._several)(k, p, ins, outs)
+        )
 
     def _one(self, k: OpContext, p: Params, ins: Sequence[Any], outs: Sequence[Any]) -> Callable[[], Any]:
         fn, copy, spec = self.fn, k.device.copy, (self.specs[0] if self.n_out else self.mutated[0])

@@ -201,9 +201,7 @@ def _invoke(
     commit(targets)
     if mode["record"]:
         tape.record(op, p, inputs, results, (k, saved) if op.stateful else None)
-    if out is not None:
-        return out
-    return results[0] if bound.visible == 1 else results[: bound.visible]
+    return out if out is not None else results[0] if bound.visible == 1 else results[: bound.visible]
 
 
 def _replaces(op: Op, sig: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> bool:

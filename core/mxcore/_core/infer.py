@@ -151,10 +151,10 @@ def contradiction(op: Op, p: Params, ins: Sequence[Any], outs: Sequence[Any], e:
 
 def show(v: Any) -> str:
     """A shape, with ``?`` for an unknown dimension, or a dtype, as errors name it."""
-    if v is None:
-        return "unknown"
     return (
-        f"({', '.join('?' if d == -1 else str(d) for d in v)}{',' * (len(v) == 1)})"
+        "unknown"
+        if v is None
+        else f"({', '.join('?' if d == -1 else str(d) for d in v)}{',' * (len(v) == 1)})"
         if isinstance(v, tuple)
         else getattr(v, "name", repr(v))
     )

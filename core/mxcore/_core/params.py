@@ -148,9 +148,11 @@ class Number(Param):
         self.ge, self.le, self.free = ge, le, self.kind == "float" and ge is None is le
 
     def allowed(self) -> str:
-        if None not in (self.ge, self.le):
-            return f"{self.kind} between {self.ge} and {self.le}"
-        return self.kind + ("" if self.ge is None else f" >= {self.ge}") + ("" if self.le is None else f" <= {self.le}")
+        return self.kind + (
+            f" between {self.ge} and {self.le}"
+            if None not in (self.ge, self.le)
+            else ("" if self.ge is None else f" >= {self.ge}") + ("" if self.le is None else f" <= {self.le}")
+        )
 
     def check(self, x: Any) -> Any:
         """The number, if it is within the bounds (a NaN is not)."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -54,7 +55,7 @@ class TapeNode:
     `live` unless every variable below gets zeros through it, as through a comparison.
     """
 
-    __slots__ = ("params", "inputs", "plan", "saved", "specs", "serial", "call", "freed")
+    __slots__ = ("params", "inputs", "plan", "saved", "specs", "serial", "call", "freed", "__weakref__")
     flows = live = True
 
     params: Params
@@ -126,6 +127,10 @@ def record(
     node.plan = plan
     node.saved = _NOTHING if plan.keep is None else plan.keep(inputs, outputs, p)
     node.serial, node.call = next(serials), call
+    if None in entries and (versions := node.saved[2]):
+        for x, e, v in zip(inputs, entries, versions):
+            if e is None and v >= 0:
+                x._st.reader = weakref.ref(node)  # who writes to a constant asks
     if len(outputs) == 1:
         node.specs = None
         outputs[0]._entry = (node, 0)

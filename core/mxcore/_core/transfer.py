@@ -19,6 +19,7 @@ __all__ = [
     "assign",
     "check_writable",
     "guard_write",
+    "kept",
     "meets",
     "overlaps",
     "read_only",
@@ -72,6 +73,12 @@ def is_view(x: Array) -> bool:
     return x._st.views > 0 and hasattr(getattr(x._data, "base", None), "nbytes") and sys.getrefcount(x._data.base) > 2
 
 
+def kept(x: Array) -> bool:
+    """Whether an array is a constant whose memory a gradient that is still to come will read."""
+    node = getattr(x._st, "reader", bool)()  # which gives False
+    return bool(node and node.flows and node.live)
+
+
 def guard_write(x: Array, what: str, read: Sequence[Array] = ()) -> None:
     """Refuse to write to read-only memory and, while recording, to an array of the graph, as MXNet does.
 
@@ -80,7 +87,7 @@ def guard_write(x: Array, what: str, read: Sequence[Array] = ()) -> None:
     """
     check_writable(x, what)
     if state.record and (
-        state.record is not True or x._entry is not None and x._entry[0].flows or read and meets(x, read)
+        state.record is not True or x._entry is not None and x._entry[0].flows or kept(x) or read and meets(x, read)
     ):
         raise error(
             RuntimeError,

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..base import error
 from .arguments import add_shapes
 
 if TYPE_CHECKING:
@@ -37,9 +38,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run once what shall be compiled."""
+    """Run once what shall be compiled.
+
+    Raises
+    ------
+    MXNetError
+        (also OSError) if some of it could not be kept.
+    """
     os.environ["MXCORE_COMPILE"] = "wait"
     from .. import context
+    from ..codecache import CodeCache
 
     ctx, dtype = context.cpu(), args.dtype or DTYPES[0]
     start = time.perf_counter()
@@ -52,6 +60,9 @@ def main(args: argparse.Namespace) -> int:
     else:
         shapes = dict(args.shape)
         _zoo(args.model, next(iter(shapes.values()), (1, 3, 224, 224)), args.train, ctx, dtype)
+    if lost := CodeCache.unkept:
+        entry, why = next(iter(lost.items()))
+        raise error(OSError, f"{len(lost)} pieces of compiled code could not be kept in {entry.parent}: {why}")
     print(f"{args.model or _EVERYDAY}{kind}: ready after {time.perf_counter() - start:.1f} s")
     return 0
 

@@ -17,6 +17,7 @@ from .._core.array import Array, Storage
 from .._core.errors import error
 from .._core.state import state
 from .._core.stream import commit, ordered
+from .._core.tape import Leaf
 from .._locks import writing
 from .._noting import check_readable, noted
 from ..crossing import to_context
@@ -26,7 +27,9 @@ from .operators import flows
 __all__ = [
     "code",
     "get_item",
+    "guard_item",
     "is_all",
+    "is_itself",
     "is_mask",
     "items_of",
     "one_run",
@@ -194,6 +197,13 @@ def is_all(key: Any) -> bool:
     return key is Ellipsis or isinstance(key, slice) and key == slice(None)
 
 
+def is_itself(key: Any, shape: tuple[int, ...]) -> bool:
+    """Whether ``x[key]`` is `x`, with its place in the graph, as in MXNet: by a bare slice of all, or no index."""
+    if key.__class__ is slice:
+        return bool(shape) and key.start is None and key.stop is None and (key.step is None or key.step == 1)
+    return key.__class__ is tuple and not key
+
+
 def row_range(key: Any, n: int, what: str) -> range:
     """The rows of a csr matrix of `n` rows that an index selects."""
     if _is_int(key):
@@ -218,7 +228,7 @@ def get_item(x: Any, key: Any) -> Any:
             )
         run = True
     else:
-        if key == () if isinstance(key, tuple) else False:
+        if is_itself(key, shape):
             return x
         items, basic = items_of(key, shape, _plain)
         run = basic and one_run(items, shape)
@@ -309,11 +319,11 @@ def _set_item(x: Any, key: Any, value: Any) -> None:
     shape = x._data.shape
     everything = key is Ellipsis or key.__class__ is slice and key == _ALL
     items, basic = ([_ALL] * len(shape), True) if everything else items_of(key, shape, _plain)
-    if state.record and ((x._entry is not None) or (isinstance(value, Array) and value._entry is not None)):
-        transfer.guard_write(x, _NAME)
-        if isinstance(value, Array) and value._entry is not None:
-            refuse_view(x, value, items, basic)
-            return _recorded(x, items, basic, value)
+    if everything and value is x:  # as in ``x[:] += 1``
+        return
+    if state.record and guard_item(x, value, everything):
+        refuse_view(x, value, items, basic)
+        return _recorded(x, items, basic, value)
     st = x._st
     if everything:
         write(x, value)
@@ -326,6 +336,19 @@ def _set_item(x: Any, key: Any, value: Any) -> None:
         if not isinstance(value, (Array, numbers.Number)):
             value = np.asarray(value, dtype=x._data.dtype)
         write_at(x, items, value)
+
+
+def guard_item(x: Any, value: Any, everything: bool) -> bool:
+    """Refuse what must not be written while recording, as MXNet does; tells whether the value is one of the graph.
+
+    A variable takes values of the host as a whole: what is computed of it from then on is of these.
+    """
+    of_graph = isinstance(value, Array) and value._entry is not None
+    if x._entry is not None or of_graph or transfer.kept(x):
+        taken = everything and state.record is True and not isinstance(value, (Array, numbers.Number))
+        if not (taken and (x._entry is None or isinstance(x._entry[0], Leaf))):
+            transfer.guard_write(x, _NAME)
+    return of_graph
 
 
 def refuse_view(x: Any, value: Any, items: list[Any], basic: bool) -> None:

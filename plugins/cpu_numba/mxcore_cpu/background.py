@@ -48,6 +48,9 @@ _forked = False
 _lock = fork_safe_lock()
 _helper: subprocess.Popen[bytes] | None = None
 _starts = 0
+#: The status with which the helper ends where what it compiles cannot be kept, and whether it has: who asks waits then.
+FULL = 28
+_full = False
 _asked: set[str] = set()
 #: What the pipe had no place for of a request that is in it otherwise.
 _rest = b""
@@ -67,9 +70,9 @@ def enabled() -> bool:
 
 
 @contextmanager
-def trying() -> Iterator[None]:
-    """Inside, code that would have to be compiled raises :class:`NotCompiled`."""
-    before = _trying.set(True)
+def trying(on: bool = True) -> Iterator[None]:
+    """Inside, code that would have to be compiled raises :class:`NotCompiled`, if `on`."""
+    before = _trying.set(on)
     try:
         yield
     finally:
@@ -118,6 +121,8 @@ def _running() -> subprocess.Popen[bytes]:
     global _helper, _starts
     if _helper is None or _helper.poll() is not None:
         _stop()
+        if _full:
+            raise OSError("what the helper compiles cannot be kept")
         _starts += 1
         if _starts > 3:
             raise OSError("the helper ends again and again")
@@ -142,12 +147,12 @@ def _running() -> subprocess.Popen[bytes]:
 
 
 def _stop() -> None:
-    global _helper, _rest
+    global _helper, _rest, _full
     found, _helper, _rest = _helper, None, b""
     if found is not None:
         try:
             found.kill()
-            found.wait(1)
+            _full |= found.wait(1) == FULL
             if found.stdin is not None:
                 found.stdin.close()
         except (OSError, subprocess.TimeoutExpired):
@@ -239,7 +244,7 @@ class _Guard:
             ):
                 own[i] = a.copy()
         try:
-            with trying():
+            with trying(not _full):
                 result = self.fn(k, p, copies, *own) if self.out else self.fn(k, p, *own)
         except NotCompiled:
             self.decided[key] = False

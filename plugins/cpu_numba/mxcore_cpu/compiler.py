@@ -72,13 +72,15 @@ def main() -> None:
         os.nice(10)
     requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(requests,), daemon=True).start()
-    from . import jit
+    from . import background, jit
 
     jit.COMPILE_ONLY.on = True
     jit.driver_address()
     while True:
         with contextlib.suppress(Exception):  # it stays uncompiled, and the next process asks again
             compile_request(json.loads(requests.get()))
+        if background.CODE.unkept:
+            os._exit(background.FULL)  # the reader holds standard input
 
 
 if __name__ == "__main__":

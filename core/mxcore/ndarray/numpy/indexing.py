@@ -17,7 +17,19 @@ from ..._core.errors import MXNetError, error
 from ..._core.state import state
 from ..._locks import writing
 from ..._op_functions import mixed_faces
-from ..indexing import code, items_of, one_run, pattern_of, put_recorded, refuse_view, slice_of, write, write_at
+from ..indexing import (
+    code,
+    guard_item,
+    is_itself,
+    items_of,
+    one_run,
+    pattern_of,
+    put_recorded,
+    refuse_view,
+    slice_of,
+    write,
+    write_at,
+)
 
 __all__ = ["get_item", "set_item"]
 
@@ -75,6 +87,8 @@ def _slice(k: slice) -> slice:
 def get_item(x: Any, key: Any) -> Any:
     """``x[key]``."""
     shape = x._data.shape
+    if is_itself(key, shape):
+        return x
     items, basic = items_of(key, shape, _plain)
     if not basic:
         x, pattern, arrays = pattern_of(x, items)
@@ -111,12 +125,11 @@ def _set_item(x: Any, key: Any, value: Any) -> None:
     shape = x._data.shape
     everything = key is Ellipsis or key.__class__ is slice and key == _ALL and bool(shape)
     items, basic = ([_ALL] * len(shape), True) if everything else items_of(key, shape, _plain)
-    recorded = isinstance(value, Array) and value._entry is not None
-    if state.record and (x._entry is not None or recorded):
-        transfer.guard_write(x, _NAME)
-        if recorded:
-            refuse_view(x, value, items, basic)
-            return _recorded(x, items, basic, value)
+    if everything and value is x:  # as in ``x[:] += 1``
+        return
+    if state.record and guard_item(x, value, everything):
+        refuse_view(x, value, items, basic)
+        return _recorded(x, items, basic, value)
     if everything:
         write(x, value)
     elif basic:

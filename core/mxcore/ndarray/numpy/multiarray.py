@@ -22,6 +22,7 @@ from ...np_functions.arguments import in_order
 from ...np_functions.options import refuse
 from ...ops.common.python_operators import NUMPY_COMPARISONS, NUMPY_OPERATORS, NUMPY_UNARY
 from .. import operators
+from ..indexing import is_itself
 from ..ndarray import NDArray
 from . import indexing
 from .methods import METHODS, OPERATOR_METHODS, axes_of, method, shape_of, shown
@@ -366,6 +367,9 @@ class ndarray(NDArray):
     def __getitem__(self, key: Any) -> ndarray:
         if self._entry is None or not state.record:
             kind = key.__class__
+            none = key.start is None if kind is slice else kind is _TUPLE and not key
+            if none and is_itself(key, self._data.shape):
+                return self
             # The quick way: what NumPy gives for a basic index, copied if that is not one run of memory.
             part = None
             try:
