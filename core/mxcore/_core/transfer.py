@@ -75,7 +75,7 @@ def is_view(x: Array) -> bool:
 
 def kept(x: Array) -> bool:
     """Whether an array is a constant whose memory a gradient that is still to come will read."""
-    node = getattr(x._st, "reader", bool)()  # which gives False
+    node: Any = getattr(x._st, "reader", bool)()  # which gives False
     return bool(node and node.flows and node.live)
 
 

@@ -73,13 +73,14 @@ def main() -> None:
     requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(requests,), daemon=True).start()
     from . import background, jit
+    from .cache import CODE
 
     jit.COMPILE_ONLY.on = True
     jit.driver_address()
     while True:
         with contextlib.suppress(Exception):  # it stays uncompiled, and the next process asks again
             compile_request(json.loads(requests.get()))
-        if background.CODE.unkept:
+        if CODE.unkept:
             os._exit(background.FULL)  # the reader holds standard input
 
 
