@@ -157,6 +157,7 @@ class CodeCache:
         """
         where = self.places.write
         if where is None:
+            self.unkept[self.folder / name] = "no folder can be written"
             return
         written = self._written.get(where)
         if written is None or written + len(content) > (most := _most()) - _LEFT * most > 0:

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import operator
 import threading
+import warnings
 import weakref
 
 import numpy as np
@@ -1202,3 +1203,120 @@ def test_a_variable_takes_values_of_the_host_while_recording(F):
             x[:] = (x - 0.25 * x.grad).asnumpy()
             (x * x).sum().backward()
     assert x.asnumpy().tolist() == [0.75, 1.0] and x.grad.asnumpy().tolist() == [1.5, 2]
+
+
+@pytest.mark.parametrize("constant", ["freed", "null", "read twice"])
+def test_all_constants_and_all_readers_count(constant):
+    w, h = mx.nd.array([1.0, 2]), mx.nd.array([3.0, 4])
+    w.attach_grad()
+    if constant == "null":
+        h.attach_grad(grad_req="null")
+    with mx.autograd.record():
+        if constant == "freed":
+            h = h * w
+            h.backward()
+        y = w * h
+        if constant == "read twice":
+            (w * h).mean().asscalar()  # and gone
+        for write in (
+            lambda: h.__iadd__(w),
+            lambda: h.__setitem__(slice(None), mx.nd.tanh(h * w)),
+            lambda: h.__imul__(2),
+        ):
+            with pytest.raises(mx.MXNetError, match="one that a gradient will read, while recording"):
+                write()
+    kept = h.asnumpy()
+    y.backward()
+    np.testing.assert_array_equal(w.grad.asnumpy(), kept)
+
+
+WRITES = {
+    "number": lambda F, b, t: b.__setitem__(t, t + 1.0),
+    "host": lambda F, b, t: b.__setitem__(t, np.full(3, t + 1, "float32")),
+    "array": lambda F, b, t: b.__setitem__(t, F.ones(3) * (t + 1)),
+    "moved": lambda F, b, t: b[t].__iadd__(t + 1),
+    "half": lambda F, b, t: b[t : t + 1].__setitem__(slice(None), t + 1.0),
+}
+
+
+@pytest.mark.parametrize("way", WRITES)
+@pytest.mark.parametrize("F", [mx.nd, mx.np])
+def test_a_buffer_is_filled_part_by_part_while_others_will_be_read(F, way):
+    """As in MXNet; the part that will be read is refused."""
+    w, buffer, loss = F.ones(3), F.zeros((3, 3)), 0
+    w.attach_grad()
+    with mx.autograd.record():
+        for t in range(3):
+            WRITES[way](F, buffer, t)
+            loss = loss + (w * buffer[t] * (t + 1)).sum()
+        for write in (
+            lambda: WRITES[way](F, buffer, 1),
+            lambda: buffer.__setitem__(slice(None), 0),
+            lambda: buffer.__setitem__((slice(None), 1), 0),
+        ):
+            with pytest.raises(mx.MXNetError, match="one that a gradient will read, while recording"):
+                write()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the buffer, of which other parts were written
+        loss.backward()
+    assert w.grad.asnumpy().tolist() == [14, 14, 14]
+
+
+MASKS = {
+    "1 - mask": lambda l, m: (l * (1 - m)).sum(),
+    "mean": lambda l, m: l.sum() / m.mean(),
+    "where": lambda l, m: mx.nd.where(m, l, l * 0.5).sum(),
+    "reshaped": lambda l, m: (l.reshape((-1,)) * m.reshape((-1,))).sum(),
+}
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+@pytest.mark.parametrize("form", MASKS)
+def test_a_mask_that_is_used_again_brings_no_zeros(form, hybrid):
+    """What was below it was freed with the graph of the first use, as in MXNet."""
+    nets = [mx.gluon.nn.Dense(1, in_units=2) for _ in range(2)]
+    for net in nets:
+        net.initialize(mx.init.One())
+        net.hybridize(hybrid)
+    x = mx.nd.array([[1.0, -2], [2, 1], [3, 4]])
+    with mx.autograd.record():
+        p = nets[0](x)
+        mask = p > 0
+        loss = MASKS[form](p * p, mask)
+    loss.backward()
+    before = nets[0].weight.grad().asnumpy()
+    assert before.any()
+    with mx.autograd.record():
+        other = (nets[1](x) * mask).sum()
+    other.backward()
+    np.testing.assert_array_equal(nets[0].weight.grad().asnumpy(), before)
+    assert nets[1].weight.grad().asnumpy().any()
+
+
+def test_what_no_gradient_came_to_is_freed_with_the_rest():
+    """So a running mean does not drag all former steps along; with ``retain_graph`` it stays."""
+    w, v = mx.nd.array([1.0, 2]), mx.nd.array([3.0, 4])
+    w.attach_grad()
+    v.attach_grad()
+    for retain in (False, True):
+        with mx.autograd.record():
+            h = w * w
+            first = (v * mx.nd.BlockGrad(h)).sum()
+        first.backward(retain_graph=retain)
+        with mx.autograd.record():
+            second = (v * v + h).sum()
+        second.backward()
+        assert w.grad.asnumpy().tolist() == ([2, 4] if retain else [0, 0])
+        assert v.grad.asnumpy().tolist() == [6, 8]
+    with mx.autograd.record():
+        h = w * w
+        first, second = (v * (h > 3)).sum(), (v * h).sum()
+    first.backward()
+    with pytest.raises(mx.MXNetError, match="was freed by an earlier backward.*retain_graph=True"):
+        second.backward()
+    with mx.autograd.record():
+        mean = mx.nd.zeros(2)
+        for _ in range(3):
+            mean = mean * 0.5 + mx.nd.BlockGrad(w) * 0.5
+            (w / (mean + 1)).sum().backward()
+            assert mean._entry[0].inputs is None

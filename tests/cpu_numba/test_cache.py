@@ -400,6 +400,13 @@ def test_a_folder_that_cannot_be_written_is_replaced_by_a_private_one_and_said_o
     assert not [p for p in package.rglob("*") if p.suffix in (".nbi", ".nbc", ".code")]
 
 
+def test_what_finds_no_folder_is_counted(monkeypatch):
+    monkeypatch.setattr(codecache.CodeCache, "unkept", {})
+    monkeypatch.setitem(vars(CODE), "places", codecache.Places((), None))
+    CODE.save("a.code", b"new")
+    assert CODE.unkept == {CODE.folder / "a.code": "no folder can be written"}
+
+
 def test_what_finds_no_room_is_told_once(here, monkeypatch):
     monkeypatch.setattr(codecache.CodeCache, "unkept", {})
     codecache._warn_once.cache_clear()

@@ -28,13 +28,13 @@ class Storage:
         Arrays over the buffer beside the first, ever: 0 tells that whoever has the only array has the buffer.
     lock : lock
         Held by a thread that reads the buffer to write it; missing until the first one does.
-    reader : callable
-        ``() -> tape node or None``: the latest one that has kept the buffer as a constant; missing before the first.
+    readers : set of TapeNode
+        Those that have kept (a part of) the buffer as a constant, as long as they live; missing before the first.
     parts : sequence of Storage or None
         Those whose locks are held in its place, if there are such.
     """
 
-    __slots__ = ("ctx", "write", "reads", "version", "views", "lock", "reader")
+    __slots__ = ("ctx", "write", "reads", "version", "views", "lock", "readers")
     lock: Any
     parts: Any = None
 

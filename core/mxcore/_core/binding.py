@@ -43,9 +43,11 @@ def bind(
     p = op.parser(kwargs)
     sig = p._sig
     # Positional inputs bind to all declared names, those that the parameters switch off included only if None.
-    if not by and len(given) == len(sig.inputs) and all(v is not None for v in given):
-        return given, p
-    return _matched(op, sig.inputs, [v for v in given if v is not None], by, is_input, need_all), p
+    return (
+        given
+        if not by and len(given) == len(sig.inputs) and all(v is not None for v in given)
+        else _matched(op, sig.inputs, [v for v in given if v is not None], by, is_input, need_all)
+    ), p
 
 
 def _leading(op: Op, args: Sequence[Any], kwargs: dict[str, Any], is_input: Any) -> tuple[list[Any], Sequence[Any]]:

@@ -96,7 +96,7 @@ def backward(
                 with lock_of(leaf.grad._st):
                     _write(leaf, g, leaf in own and leaf.req != "add")
         if dropped:
-            _write_zeros(dropped, leaves)
+            _write_zeros(dropped, leaves, retain)
         return None
     finally:
         mode["record"], mode["train"], mode["in_backward"] = was
@@ -385,8 +385,8 @@ def _placed(x: Any, entry: Any) -> Any:
     return twin
 
 
-def _write_zeros(dropped: Sequence[Any], leaves: dict[Leaf, Any]) -> None:
-    """Write zeros to the variables below dropped nodes that no gradient reached, as MXNet does."""
+def _write_zeros(dropped: Sequence[Any], leaves: dict[Leaf, Any], retain: bool) -> None:
+    """Write zeros to the variables below dropped nodes that no gradient reached, and free the nodes, as MXNet does."""
     seen: set[int] = set()
     stack = [n for n in dropped if n.flows]
     while stack:
@@ -396,6 +396,9 @@ def _write_zeros(dropped: Sequence[Any], leaves: dict[Leaf, Any]) -> None:
         seen.add(id(n))
         if n.op is not None:
             stack += [e[0] for e in n.parents or () if e is not None and e[0].flows]
+            if not retain:
+                n.freed, n.__class__ = next(serials), Freed
+                n.inputs = n.saved = n.call = None
         elif n not in leaves and n.req == "write" and n.grad is not None:
             _write(n, eager.roles["zero gradient"](n.grad))
 
@@ -409,9 +412,12 @@ def _unlike(g: Any, x: Any) -> str:
     if not isinstance(g, Array):
         return f"is {g!r}, which is no array"
     a, b, here, there = g._data, x._data, g._st.ctx, x._st.ctx
-    if a.shape == b.shape and (a.dtype is b.dtype or a.dtype == b.dtype) and (here is there or together(here, there)):
-        return ""
-    return f"has shape {tuple(a.shape)}, {a.dtype}, {here} instead of {tuple(b.shape)}, {b.dtype}, {there}"
+    same = (
+        a.shape == b.shape and (a.dtype is b.dtype or a.dtype == b.dtype) and (here is there or together(here, there))
+    )
+    return (
+        "" if same else f"has shape {tuple(a.shape)}, {a.dtype}, {here} instead of {tuple(b.shape)}, {b.dtype}, {there}"
+    )
 
 
 def _write(leaf: Leaf, g: Any, own: bool = False) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import itertools
 import operator
-import weakref
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakSet
 
 from .array import Array, Like
 from .errors import error
@@ -127,10 +127,11 @@ def record(
     node.plan = plan
     node.saved = _NOTHING if plan.keep is None else plan.keep(inputs, outputs, p)
     node.serial, node.call = next(serials), call
-    if None in entries and (versions := node.saved[2]):
-        for x, e, v in zip(inputs, entries, versions):
-            if e is None and v >= 0:
-                x._st.reader = weakref.ref(node)  # who writes to a constant asks
+    if node.saved[2] and (None in entries or not all([e[0].flows for e in entries])):  # noqa: C419  a generator is slower
+        for x, e, v in zip(inputs, entries, node.saved[2]):
+            if v >= 0 and (e is None or not e[0].flows):  # who writes to a constant asks
+                x._st.readers = getattr(x._st, "readers", None) or WeakSet()
+                x._st.readers.add(node)
     if len(outputs) == 1:
         node.specs = None
         outputs[0]._entry = (node, 0)

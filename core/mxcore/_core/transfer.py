@@ -75,8 +75,10 @@ def is_view(x: Array) -> bool:
 
 def kept(x: Array) -> bool:
     """Whether an array is a constant whose memory a gradient that is still to come will read."""
-    node: Any = getattr(x._st, "reader", bool)()  # which gives False
-    return bool(node and node.flows and node.live)
+    return any(
+        n.flows and n.live and meets(x, [y for y in (n.saved or [()])[0] if isinstance(y, Array)])
+        for n in [*getattr(x._st, "readers", ())]
+    )
 
 
 def guard_write(x: Array, what: str, read: Sequence[Array] = ()) -> None:

@@ -321,7 +321,7 @@ def _set_item(x: Any, key: Any, value: Any) -> None:
     items, basic = ([_ALL] * len(shape), True) if everything else items_of(key, shape, _plain)
     if everything and value is x:  # as in ``x[:] += 1``
         return
-    if state.record and guard_item(x, value, everything):
+    if state.record and guard_item(x, value, items, basic):
         refuse_view(x, value, items, basic)
         return _recorded(x, items, basic, value)
     st = x._st
@@ -338,16 +338,19 @@ def _set_item(x: Any, key: Any, value: Any) -> None:
         write_at(x, items, value)
 
 
-def guard_item(x: Any, value: Any, everything: bool) -> bool:
+def guard_item(x: Any, value: Any, items: list[Any], basic: bool) -> bool:
     """Refuse what must not be written while recording, as MXNet does; tells whether the value is one of the graph.
 
-    A variable takes values of the host as a whole: what is computed of it from then on is of these.
+    A variable takes values of the host as a whole: what is computed of it from then on is of these. Of a constant that
+    part may be written which no gradient will read.
     """
-    of_graph = isinstance(value, Array) and value._entry is not None
-    if x._entry is not None or of_graph or transfer.kept(x):
-        taken = everything and state.record is True and not isinstance(value, (Array, numbers.Number))
-        if not (taken and (x._entry is None or isinstance(x._entry[0], Leaf))):
-            transfer.guard_write(x, _NAME)
+    of_graph, noting = isinstance(value, Array) and value._entry is not None, state.record is not True
+    if x._entry is not None or of_graph or hasattr(x._st, "readers"):
+        whole = basic and all(k.__class__ is slice and k == _ALL for k in items)
+        host = whole and not noting and not isinstance(value, (Array, numbers.Number))
+        if not (host and (x._entry is None or isinstance(x._entry[0], Leaf))):
+            part = basic and not whole and not noting and not flows(x)
+            transfer.guard_write(x.__class__(x._data[tuple(items) + (Ellipsis,)], x._st) if part else x, _NAME)
     return of_graph
 
 

@@ -127,7 +127,7 @@ def _set_item(x: Any, key: Any, value: Any) -> None:
     items, basic = ([_ALL] * len(shape), True) if everything else items_of(key, shape, _plain)
     if everything and value is x:  # as in ``x[:] += 1``
         return
-    if state.record and guard_item(x, value, everything):
+    if state.record and guard_item(x, value, items, basic):
         refuse_view(x, value, items, basic)
         return _recorded(x, items, basic, value)
     if everything:
