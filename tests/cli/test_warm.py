@@ -10,6 +10,7 @@ import pytest
 
 import mxcore as mx
 from mxcore.cli import main, warm
+from tests.marks import in_turn, slow
 
 _SAME = """
 import sys
@@ -109,9 +110,9 @@ def test_what_is_no_model(tmp_path):
     assert done.returncode == 1 and "resnet50_v1" in done.stderr
 
 
-@pytest.mark.slow
-def test_everyday_use(tmp_path):
-    for dtype in ("float32", *warm.DTYPES):
+@pytest.mark.parametrize("dtype", [*slow("float32"), *in_turn(*warm.DTYPES[1:])])
+def test_everyday_use(tmp_path, dtype):
+    for _ in range(1 + (dtype == "float32")):  # also where all is there
         done = ran(tmp_path, "-m", "mxcore", "warm", "--dtype", dtype)
         assert done.returncode == 0, done.stderr
         assert done.stdout.startswith(f"the kernels of everyday use, {dtype}: ready after ")

@@ -243,6 +243,7 @@ KINDS = """
 """.split()
 
 
+@pytest.mark.in_turn
 @pytest.mark.slow
 @pytest.mark.parametrize("hybrid", [False, True])
 @pytest.mark.parametrize("name", KINDS)

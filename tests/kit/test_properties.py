@@ -35,7 +35,7 @@ def test_one_change(op, rnd):
 @pytest.mark.in_turn
 @pytest.mark.slow
 @pytest.mark.parametrize("op", OPS)
-@settings(max_examples=100, **SAME)
+@settings(max_examples=40, **SAME)
 @given(rnd=CHOICES)
 def test_some_changes(op, rnd):
     check_use(mutated(op, rnd, most=3))

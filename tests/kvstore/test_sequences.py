@@ -31,4 +31,4 @@ def test_any_sequence(kind, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ALL)
 def test_any_sequence_of_many(kind, monkeypatch):
-    run(kind, 120 if kind in JOBS else 400, monkeypatch)
+    run(kind, 60 if kind in JOBS else 200, monkeypatch)
