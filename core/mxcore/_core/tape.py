@@ -130,7 +130,7 @@ def record(
     if node.saved[2] and (None in entries or not all([e[0].flows for e in entries])):  # noqa: C419  a generator is slower
         for x, e, v in zip(inputs, entries, node.saved[2]):
             if v >= 0 and (e is None or not e[0].flows):  # who writes to a constant asks
-                x._st.readers = getattr(x._st, "readers", None) or WeakSet()
+                x._st.readers = r if (r := getattr(x._st, "readers", None)) is not None else WeakSet()
                 x._st.readers.add(node)
     if len(outputs) == 1:
         node.specs = None
