@@ -127,9 +127,9 @@ def record(
     node.plan = plan
     node.saved = _NOTHING if plan.keep is None else plan.keep(inputs, outputs, p)
     node.serial, node.call = next(serials), call
-    if node.saved[2] and (None in entries or not all([e[0].flows for e in entries])):  # noqa: C419  a generator is slower
-        for x, e, v in zip(inputs, entries, node.saved[2]):
-            if v >= 0 and (e is None or not e[0].flows):  # who writes to a constant asks
+    if len(entries) > 1 and (versions := node.saved[2]):  # the only one is no constant
+        for x, e, v in zip(inputs, entries, versions):
+            if (e is None or not e[0].flows) and v >= 0:  # who writes to a constant asks
                 x._st.readers = r if (r := getattr(x._st, "readers", None)) is not None else WeakSet()
                 x._st.readers.add(node)
     if len(outputs) == 1:
