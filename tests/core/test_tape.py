@@ -1262,6 +1262,38 @@ def test_a_buffer_is_filled_part_by_part_while_others_will_be_read(F, way):
     assert w.grad.asnumpy().tolist() == [14, 14, 14]
 
 
+@pytest.mark.parametrize("F", [mx.nd, mx.np])
+def test_parts_of_results_without_a_gradient_are_not_written_either(F):
+    w = F.array([1.0, 2])
+    w.attach_grad()
+    with mx.autograd.record():
+        mask = w > 1
+        loss = (w * mask).sum()
+        for key in (0, slice(None), [0]):
+            with pytest.raises(mx.MXNetError, match="on an array of the graph"):
+                mask[key] = 5
+    loss.backward()
+    assert w.grad.asnumpy().tolist() == [0, 1]
+
+
+def test_what_recordings_have_kept_changes_nothing_where_calls_are_noted():
+    w, buffer = mx.np.ones(2), mx.np.ones(2)
+    w.attach_grad()
+    with mx.autograd.record():
+        loss = (w * buffer).sum()
+    loss.backward()
+
+    class Net(mx.gluon.HybridBlock):
+        def forward(self, x):
+            buffer[:] = 3
+            buffer[0] = 4
+            return x * 2
+
+    net = Net()
+    net.hybridize()
+    assert net(w).asnumpy().tolist() == [2, 2] and buffer.asnumpy().tolist() == [4, 3]
+
+
 MASKS = {
     "1 - mask": lambda l, m: (l * (1 - m)).sum(),
     "mean": lambda l, m: l.sum() / m.mean(),

@@ -344,13 +344,17 @@ def guard_item(x: Any, value: Any, items: list[Any], basic: bool) -> bool:
     A variable takes values of the host as a whole: what is computed of it from then on is of these. Of a constant that
     part may be written which no gradient will read.
     """
-    of_graph, noting = isinstance(value, Array) and value._entry is not None, state.record is not True
-    if x._entry is not None or of_graph or hasattr(x._st, "readers"):
+    of_graph = isinstance(value, Array) and value._entry is not None
+    node = x._entry and x._entry[0]
+    if state.record is not True:  # but notes calls as a graph
+        if node is not None or of_graph:
+            transfer.guard_write(x, _NAME)
+    elif node is not None or of_graph or hasattr(x._st, "readers"):
         whole = basic and all(k.__class__ is slice and k == _ALL for k in items)
-        host = whole and not noting and not isinstance(value, (Array, numbers.Number))
-        if not (host and (x._entry is None or isinstance(x._entry[0], Leaf))):
-            part = basic and not whole and not noting and not flows(x)
-            transfer.guard_write(x.__class__(x._data[tuple(items) + (Ellipsis,)], x._st) if part else x, _NAME)
+        if whole and not isinstance(value, (Array, numbers.Number)) and (node is None or isinstance(node, Leaf)):
+            return False
+        part = basic and not whole and (node is None or not node.flows)
+        transfer.guard_write(x.__class__(x._data[tuple(items) + (Ellipsis,)], x._st) if part else x, _NAME)
     return of_graph
 
 
