@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from . import _ending  # noqa: F401
 from ._core.context import Context, current_context, declare_types
 from ._core.device import Device
@@ -32,6 +35,24 @@ def cpu_shared(device_id: int = 0) -> Context:
 def gpu(device_id: int = 0) -> Context:
     """The GPU context with the given index; needs the plugin ``mxcore-cuda``."""
     return Context("gpu", device_id)
+
+
+def contexts(value: Any, what: str) -> list[Context]:
+    """One context, or several, as a list.
+
+    Raises
+    ------
+    MXNetError
+        (also TypeError) that names `what` the value is, if it is neither.
+
+    >>> import mxcore as mx
+    >>> contexts(mx.cpu(), "ctx")
+    [cpu(0)]
+    """
+    found = list(value) if isinstance(value, Iterable) else [value]
+    if not found or not all(isinstance(c, Context) for c in found):
+        raise error(TypeError, f"{what} must be a Context such as mx.cpu(), or a list of them, got {value!r}")
+    return found
 
 
 def num_gpus() -> int:

@@ -40,7 +40,20 @@ class GradPlan:
     """
 
     __slots__ = (
-        "op rule call keep keeps_inputs keeps_outputs likes reads_dys short checked flat single n_in higher".split()
+        "op",
+        "rule",
+        "call",
+        "keep",
+        "keeps_inputs",
+        "keeps_outputs",
+        "likes",
+        "reads_dys",
+        "short",
+        "checked",
+        "flat",
+        "single",
+        "n_in",
+        "higher",
     )
 
     def __init__(self, op: Op, rule: Any) -> None:

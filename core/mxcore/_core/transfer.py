@@ -19,7 +19,6 @@ __all__ = [
     "assign",
     "check_writable",
     "guard_write",
-    "kept",
     "meets",
     "overlaps",
     "read_only",

@@ -7,20 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..base import error
-from ..context import Context
 from .names import as_list
 
-__all__ = [
-    "callbacks",
-    "contexts",
-    "data_source",
-    "epochs",
-    "initializer_of",
-    "names",
-    "options",
-    "parts_of",
-    "work_loads",
-]
+__all__ = ["callbacks", "data_source", "epochs", "initializer_of", "names", "options", "parts_of", "work_loads"]
 
 
 def names(value: Any, what: str) -> list[str]:
@@ -37,14 +26,6 @@ def names(value: Any, what: str) -> list[str]:
         hint = f"; write [{value!r}]" if isinstance(value, str) else ""
         raise error(TypeError, f"{what} must be a list of names, got {value!r}{hint}")
     return list(value)
-
-
-def contexts(value: Any) -> list[Context]:
-    """One context or several as a list."""
-    found = as_list(value)
-    if not found or not all(isinstance(c, Context) for c in found):
-        raise error(TypeError, f"context must be a Context such as mx.cpu(), or a list of them, got {value!r}")
-    return found
 
 
 def work_loads(value: Any, count: int) -> list[float]:

@@ -12,6 +12,7 @@ from .._core.errors import warn
 from .._io_files import write_atomic
 from .._locks import locked
 from ..base import error
+from ..context import contexts
 from ..drafts import together
 from ..initializer import InitDesc, Uniform
 from ..initializer.base import fill
@@ -89,7 +90,7 @@ class Module(BaseModule):
         context = _context.cpu() if context is None else context
         if not isinstance(symbol, Symbol):
             raise error(TypeError, f"Module takes a Symbol, got {type(symbol).__name__}")
-        self._context = arguments.contexts(context)
+        self._context = contexts(context, "context")
         self._work_load_list = arguments.work_loads(work_load_list, len(self._context))
         groups_per_context(group2ctxs, len(self._context))
         self._group2ctxs = group2ctxs

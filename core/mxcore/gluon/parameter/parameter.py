@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -13,7 +13,7 @@ from ... import autograd, initializer
 from ... import ndarray as nd
 from ..._core.transfer import together
 from ...base import MXNetError, error, plain
-from ...context import Context, cpu, current_context
+from ...context import Context, contexts, cpu, current_context
 from ...initializer.base import fill
 from ..utils import is_np_array, is_np_shape, of_face, of_mode, shape_is_known
 from .errors import DeferredInitializationError
@@ -53,12 +53,7 @@ _GRAD_REQS = ("write", "add", "null")
 
 def context_list(ctx: Context | Sequence[Context] | None) -> list[Context]:
     """The contexts meant by None, one context or a list of them."""
-    if ctx is None:
-        return [current_context()]
-    found = list(ctx) if isinstance(ctx, Iterable) else [ctx]
-    if not found or not all(isinstance(c, Context) for c in found):
-        raise error(TypeError, f"ctx must be a Context such as mx.cpu(), or a list of them, got {ctx!r}")
-    return found
+    return [current_context()] if ctx is None else contexts(ctx, "ctx")
 
 
 def _same_device(ctx: Context, other: Any) -> bool:
