@@ -418,6 +418,7 @@ class Workers:
     """
 
     pid = -1  # of one whose making was interrupted
+    _getpid = staticmethod(os.getpid)  # finalizers run, too, when the interpreter has emptied its modules
 
     def __init__(self, n: int, name: str) -> None:
         if n < 1:
@@ -454,7 +455,7 @@ class Workers:
 
     def close(self, wait: bool = True) -> None:
         """Give up what no thread has begun, and end the threads; harmless twice, and in a fork of their process."""
-        if self.pid != os.getpid():
+        if self.pid != self._getpid():
             return
         self._closed = True
         self._give_up()

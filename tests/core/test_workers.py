@@ -30,6 +30,17 @@ def test_a_latch_lets_all_go_once_it_is_set():
     assert gone == [True] * 5 and latch.wait(0)
 
 
+def test_workers_that_go_when_the_modules_are_empty(monkeypatch):
+    """The interpreter empties modules at its end, and what is left then has finalizers."""
+    workers = Workers(1, "late")
+    (thread,) = workers._threads
+    monkeypatch.setattr(_workers, "os", None)
+    workers.__del__()
+    monkeypatch.undo()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
 @pytest.mark.parametrize("broken", ["deque", "SimpleQueue", "threading.Thread"])
 def test_workers_whose_making_was_interrupted_go_in_silence(monkeypatch, broken):
     def interrupt(*args, **kwargs):

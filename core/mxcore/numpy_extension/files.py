@@ -15,6 +15,7 @@ from .. import _io_files
 from .._core.errors import MXNetError, error
 from .._core.params import as_dtype
 from .._json import encode
+from .._npy import read_header
 from ..context import current_context
 from ..drafts import Draft, atomic_writer
 from ..elementwise import true_bools
@@ -188,9 +189,6 @@ def _told(file: Any, size: int) -> int | None:
 #: Where archives are searched for their end: it has 22 bytes and a comment.
 _ENDING = (1 << 16) + 22
 
-#: Version of NumPy's format -> what reads the header; later ones are for names of fields.
-_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-
 #: Bytes that are unpacked at a time, a multiple of every itemsize.
 _PIECE = 1 << 18
 
@@ -199,10 +197,7 @@ def _read_npy(stream: Any, member: zipfile.ZipInfo) -> Any:
     """One array of an archive, in memory only once its header and the bytes that are there agree."""
     where = f"member {member.filename!r}"
     try:
-        version = np.lib.format.read_magic(stream)
-        if version not in _HEADERS:
-            raise ValueError(f"version {version} of NumPy's format is for arrays of fields")
-        shape, fortran, dtype = _HEADERS[version](stream)
+        shape, fortran, dtype = read_header(stream)
         if as_dtype(dtype.newbyteorder("=")).itemsize != dtype.itemsize:
             raise ValueError(f"dtype {dtype} cannot be held")
         told, there = prod(shape) * dtype.itemsize, member.file_size - stream.tell()
@@ -212,7 +207,7 @@ def _read_npy(stream: Any, member: zipfile.ZipInfo) -> Any:
         empty = partial(ctx.device.empty, index=ctx.device_id) if ctx.device.host else np.empty
         host = empty(shape, dtype.newbyteorder("="))
         _fill(host, stream, fortran, swapped=not dtype.isnative)
-    except (MXNetError, SyntaxError, TypeError, ValueError, EOFError) as e:
+    except (MXNetError, TypeError, ValueError, EOFError) as e:
         raise ValueError(f"{where}: {str(e) or 'it ends early'}") from e
     found: Any = from_record(Record(host), ctx, there=ctx.device.host)
     return found.as_np_ndarray()

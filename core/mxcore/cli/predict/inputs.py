@@ -12,6 +12,7 @@ import numpy as np
 
 from ... import io
 from ..._io_files import read_whole
+from ..._npy import read_header
 from ...base import error
 from ...gluon.data.vision import images
 from ...urls import archived, ending
@@ -106,10 +107,8 @@ def npy(path: str) -> Array:
     data = read_whole(path, what=".npy file", begins=lambda first: first.startswith(b"\x93NUMPY"))
     file = std_io.BytesIO(data)
     try:
-        version = np.lib.format.read_magic(file)
-        header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
-        shape, fortran, dtype = header(file)
-    except Exception as e:  # damaged headers raise anything
+        shape, fortran, dtype = read_header(file)
+    except ValueError as e:
         raise error(ValueError, f"{path} is no .npy file: {e}") from None
     if dtype.kind not in "fiub" or not shape:
         raise error(ValueError, f"{path} holds {dtype} of shape {shape}, not an array of numbers")
