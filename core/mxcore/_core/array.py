@@ -28,7 +28,7 @@ class Storage:
         Arrays over the buffer beside the first, ever: 0 tells that whoever has the only array has the buffer.
     lock : lock
         Held by a thread that reads the buffer to write it; missing until the first one does.
-    readers : set of TapeNode
+    readers : set of references to TapeNode
         Those that have kept (a part of) the buffer as a constant, as long as they live; missing before the first.
     parts : sequence of Storage or None
         Those whose locks are held in its place, if there are such.

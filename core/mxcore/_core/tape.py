@@ -10,7 +10,7 @@ import itertools
 import operator
 from collections.abc import Sequence
 from typing import Any
-from weakref import WeakSet
+from weakref import ref
 
 from .array import Array, Like
 from .errors import error
@@ -130,8 +130,8 @@ def record(
     if len(entries) > 1 and (versions := node.saved[2]):  # the only one is no constant
         for x, e, v in zip(inputs, entries, versions):
             if (e is None or not e[0].flows) and v >= 0:  # who writes to a constant asks
-                x._st.readers = r if (r := getattr(x._st, "readers", None)) is not None else WeakSet()
-                x._st.readers.add(node)
+                readers = x._st.readers = getattr(x._st, "readers", None) or set()
+                readers.add(ref(node, readers.discard))
     if len(outputs) == 1:
         node.specs = None
         outputs[0]._entry = (node, 0)

@@ -75,8 +75,8 @@ def is_view(x: Array) -> bool:
 def kept(x: Array) -> bool:
     """Whether an array is a constant whose memory a gradient that is still to come will read."""
     return any(
-        n.flows and n.live and meets(x, [y for y in (n.saved or [()])[0] if isinstance(y, Array)])
-        for n in [*getattr(x._st, "readers", ())]
+        (n := r()) and n.flows and n.live and meets(x, [y for y in (n.saved or [()])[0] if isinstance(y, Array)])
+        for r in [*getattr(x._st, "readers", ())]
     )
 
 
