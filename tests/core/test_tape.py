@@ -1205,6 +1205,35 @@ def test_a_variable_takes_values_of_the_host_while_recording(F):
     assert x.asnumpy().tolist() == [0.75, 1.0] and x.grad.asnumpy().tolist() == [1.5, 2]
 
 
+@pytest.mark.parametrize("F", [mx.nd, mx.np])
+@pytest.mark.parametrize(
+    "shape, key, taken",
+    [
+        ((2, 3), slice(0, 2), True),
+        ((2, 3), slice(-2, None), True),
+        ((2, 3), (slice(0, 9), slice(None)), True),
+        ((2, 3), (slice(0, 2), ...), True),
+        ((1, 3), 0, True),
+        ((2, 3), slice(0, 1), False),
+        ((2, 3), slice(None, None, -1), False),
+        ((2, 3), 1, False),
+    ],
+)
+def test_a_variable_is_named_as_a_whole_in_any_words(F, shape, key, taken):
+    """As in MXNet: what counts is what a basic index names."""
+    x = F.ones(shape)
+    x.attach_grad()
+    with mx.autograd.record():
+        values = np.full(x.asnumpy()[key].shape, 3, "float32")
+        if taken:
+            x[key] = values
+        else:
+            with pytest.raises(mx.MXNetError, match="inplace operations"):
+                x[key] = values
+        (x * x).sum().backward()
+    assert (x.grad.asnumpy() == (6 if taken else 2)).all()
+
+
 @pytest.mark.parametrize("constant", ["freed", "null", "read twice"])
 def test_all_constants_and_all_readers_count(constant):
     w, h = mx.nd.array([1.0, 2]), mx.nd.array([3.0, 4])

@@ -350,12 +350,20 @@ def guard_item(x: Any, value: Any, items: list[Any], basic: bool) -> bool:
         if node is not None or of_graph:
             transfer.guard_write(x, _NAME)
     elif node is not None or of_graph or hasattr(x._st, "readers"):
-        whole = basic and all(k.__class__ is slice and k == _ALL for k in items)
+        whole = basic and _covers(items, x._data.shape)
         if whole and not isinstance(value, (Array, numbers.Number)) and (node is None or isinstance(node, Leaf)):
             return False
         part = basic and not whole and (node is None or not node.flows)
         transfer.guard_write(x.__class__(x._data[tuple(items) + (Ellipsis,)], x._st) if part else x, _NAME)
     return of_graph
+
+
+def _covers(items: list[Any], shape: tuple[int, ...]) -> bool:
+    """Whether a basic index names every place, in order: by slices of all, however spelled, or the only one there is."""
+    return len(items) == len(shape) and all(
+        k == 0 == n - 1 if k.__class__ is int else k is not None and range(n)[k] == range(n)
+        for k, n in zip(items, shape)
+    )
 
 
 def refuse_view(x: Any, value: Any, items: list[Any], basic: bool) -> None:
