@@ -359,7 +359,7 @@ def guard_item(x: Any, value: Any, items: list[Any], basic: bool) -> bool:
 
 
 def _covers(items: list[Any], shape: tuple[int, ...]) -> bool:
-    """Whether a basic index names every place, in order: by slices of all, however spelled, or the only one there is."""
+    """Whether a basic index names every place, in order: by slices of all, however spelled, or the only one."""
     return len(items) == len(shape) and all(
         k == 0 == n - 1 if k.__class__ is int else k is not None and range(n)[k] == range(n)
         for k, n in zip(items, shape)
