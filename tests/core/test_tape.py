@@ -1181,6 +1181,25 @@ def test_a_bare_slice_of_all_is_the_array_itself(F):
         assert F.array(5.0)[()].shape == () and pytest.raises(IndexError, lambda: F.array(5.0)[:])
 
 
+@pytest.mark.parametrize(
+    "f",
+    [lambda x: x, lambda x: x + 1, lambda x: x.reshape((2,)), lambda x: x + x.detach(), mx.nd.identity, mx.nd.tanh],
+)
+def test_gradients_are_constants_unless_their_graph_is_wanted(f):
+    """Also where a rule hands on the gradient that a head was given, and this is of a graph."""
+    x, h = mx.nd.array([1.0, 2]), mx.nd.array([3.0, 5])
+    x.attach_grad()
+    h.attach_grad()
+    with mx.autograd.record():
+        given = h * h
+        (g,) = mx.autograd.grad(f(x), [x], head_grads=given, retain_graph=True)
+        loss = (g * h).sum()
+    loss.backward()
+    assert (h.grad.asnumpy() == g.asnumpy()).all()
+    given.backward()  # which keeps its place
+    assert h.grad.asnumpy().tolist() == [6, 10]
+
+
 @pytest.mark.parametrize("F", [mx.nd, mx.np])
 def test_a_variable_takes_values_of_the_host_while_recording(F):
     """As in MXNet; parts, numbers, arrays, and results of the graph do not."""

@@ -60,6 +60,9 @@ def test_what_sparse_arrays_are_not_read_by():
         r[0]
     with pytest.raises(IndexError, match="only be written as a whole"):
         r[0] = 1
+    for x in (c, r):
+        with pytest.raises(ValueError, match="has no form in mx.np; use tostype"):
+            x.as_np_ndarray()
 
 
 def test_csr_feeds_an_iterator():

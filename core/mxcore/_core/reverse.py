@@ -85,7 +85,7 @@ def backward(
     try:
         leaves, own, dropped = _run(entries, grads, goal, create_graph, retain, direct and not create_graph)
         if goal is not None:
-            return goal.gradients(leaves, own)
+            return goal.gradients(leaves, own, create_graph)
         mode["record"] = False
         for leaf, g in (leaves if head_grads is None or len(leaves) == 1 else _sheltered(leaves, grads)).items():
             if g is leaf.grad and leaf.req != "add":  # it was written there
@@ -192,8 +192,8 @@ class _Goal:
         self.found.update({(id(n), i): g for i, g in enumerate(dys) if (id(n), i) in self.wanted})
         return id(n) in self.need
 
-    def gradients(self, leaves: dict[Leaf, Any], own: set[Leaf]) -> list[Any]:
-        """The gradients of the variables; zeros where none arrived."""
+    def gradients(self, leaves: dict[Leaf, Any], own: set[Leaf], placed: bool) -> list[Any]:
+        """The gradients of the variables, with their places on the tape or without; zeros where none arrived."""
         result: list[Any] = []
         for v in self.variables:
             node, i = v._entry
@@ -205,7 +205,7 @@ class _Goal:
             elif node not in own or g.stype == "default" and not v._st.ctx.device.owns(g._data):
                 # Its memory may be anybody's, and callers may write to it.
                 g, entry = eager.roles["new array"](g.twin()), g._entry
-                g._entry = entry
+                g._entry = entry if placed else None  # a head's gradient may be of a graph
             own.discard(node)
             result.append(g if v.rules is None or g.stype != "default" else g.of(v.dense))
         return result

@@ -113,6 +113,9 @@ class BaseSparseNDArray(NDArray):
     def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
         raise error(TypeError, f"a {self.stype} array cannot be reshaped; use tostype('default') first")
 
+    def as_np_ndarray(self) -> NDArray:
+        raise error(ValueError, f"a {self.stype} array has no form in mx.np; use tostype('default') first")
+
     def copy(self) -> NDArray:
         """A new array with the same values."""
         if state.record and self._entry is not None:
