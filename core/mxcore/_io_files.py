@@ -10,14 +10,14 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
+from ._file_names import checked, explained, local_path
 from ._interrupts import let_through, suppress
 from .base import MXNetError, error
-from .urls import LOCAL, PathLike, check_file, is_folder, is_url, store, text_of
+from .urls import PathLike, check_file, is_url, store
 
 __all__ = [
     "LARGEST_PICTURE",
@@ -53,39 +53,6 @@ def naming(path: PathLike) -> Iterator[None]:
         yield
     except MXNetError as e:
         raise error(type(e), f"{path}: {e}") from e.__cause__
-
-
-def local_path(path: PathLike) -> str:
-    """Return `path` as a plain local path, ``file://`` removed and ``~`` expanded.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        A local path or a ``file://`` URL.
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    MXNetError
-        (also TypeError) if `path` is not a string or a path.
-
-    Examples
-    --------
-    >>> local_path("file:///data/a.params")
-    '/data/a.params'
-    """
-    text = text_of(path)
-    if is_url(text):
-        raise error(ValueError, f"{text!r} is a URL; a file or folder on this machine is needed here")
-    scheme, slashes, rest = text.partition("://")
-    if slashes and scheme.lower() in LOCAL:
-        text = rest
-        if re.match(r"/[A-Za-z]:[\\/]", text):
-            text = text[1:]
-    return os.path.expanduser(text) if text.startswith("~") else text
 
 
 def open_read(path: PathLike) -> BinaryIO:
@@ -454,7 +421,7 @@ def write_atomic(
     --------
     >>> write_atomic("memory://doc/b.bin", [b"ab", b"c"])
     """
-    from .drafts import atomic_writer  # which stands on what is here
+    from .drafts import atomic_writer  # which is not loaded with mxcore
 
     pieces = (data,) if isinstance(data, (bytes, bytearray, memoryview)) else data
     with atomic_writer(path) as file:
@@ -486,44 +453,6 @@ def make_folder(path: PathLike) -> None:
             fs.makedirs(inner, exist_ok=True)
             return
         os.makedirs(local_path(name), exist_ok=True)
-
-
-def checked(path: PathLike, what: str = "a file name", empty: bool = False) -> str:
-    """Return what names a file as a string, or say that it cannot.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-    what : str
-        The argument, for errors.
-    empty : bool
-        Whether it may be empty, as what file names begin with may.
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    MXNetError
-        (also TypeError) if it is neither a string nor a path, or empty; (also ValueError) if no file can have such a
-        name.
-
-    Examples
-    --------
-    >>> checked("a.params")
-    'a.params'
-    """
-    name = text_of(path, what)
-    if not name and not empty:
-        raise error(TypeError, f"{what} must be a non-empty string or a path, not {name!r}")
-    try:
-        possible = b"\0" not in os.fsencode(name)
-    except UnicodeEncodeError:
-        possible = False
-    if not possible:
-        raise error(ValueError, f"no file can have the name {ascii(name)}")
-    return name
 
 
 def modified(path: PathLike) -> float:
@@ -580,53 +509,3 @@ def remove(path: PathLike) -> None:
             fs.rm_file(inner)
         else:
             os.unlink(local_path(name))
-
-
-@contextlib.contextmanager
-def explained(name: str, verb: str, foreign: bool = False) -> Iterator[None]:
-    """Turn OSErrors into library errors that keep their class and name the file.
-
-    `foreign` turns everything into them: remote stores have errors of their own.
-    """
-    try:
-        yield
-    except MXNetError:
-        raise
-    except OSError as problem:
-        let_through(problem)
-        new = error(type(problem), f"cannot {verb} {name!r}: {_reason(name, problem)}")
-        new.errno = problem.errno  # type: ignore[attr-defined]  # as the class is an OSError's, too
-        try:
-            raise new from _outside(problem)
-        finally:
-            del new  # else its traceback holds this frame, and with it all that its callers have open
-    except Exception as problem:
-        let_through(problem)
-        if not foreign:
-            raise
-        kind = type(problem).__name__
-        raise error(OSError, f"cannot {verb} {name!r}: {kind}: {problem}") from _outside(problem)
-
-
-def _outside(problem: Exception) -> Exception:
-    """A problem without the frame of the generator that it was thrown into: behind that is one which holds it."""
-    tb = problem.__traceback__
-    return problem.with_traceback(tb and tb.tb_next)
-
-
-def _reason(name: str, problem: OSError) -> str:
-    reason = problem.strerror or str(problem) or type(problem).__name__
-    path = None if is_url(name) else local_path(name)
-    if problem.filename not in (None, path) and ".mxcore-" not in str(problem.filename):
-        reason = str(problem)  # it is about another file
-    if path and isinstance(problem, FileNotFoundError):
-        folder = os.path.dirname(path) or "."
-        if not is_folder(folder):
-            return f"the folder {folder!r} does not exist"
-        if not os.path.isabs(path):
-            try:
-                return f"{reason} (looked in {os.getcwd()!r})"
-            except OSError as e:
-                let_through(e)
-                return f"{reason}: the folder in which this process works does not exist any more"
-    return reason

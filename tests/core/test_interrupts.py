@@ -5,6 +5,7 @@ import gc
 import os
 import signal
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -175,12 +176,15 @@ def indexed(folder):
     mx.np.ones((3, 4))[1, ..., 2]
 
 
+DRAFTS = [f"mxcore/drafts/{path.name}" for path in sorted(Path(mx.__file__).with_name("drafts").glob("*.py"))]
+
+
 @pytest.mark.parametrize(
     "work, files",
     [
-        (saved, ("mxcore/drafts.py", "mxcore/_io_files.py", "ndarray/serialization.py")),
+        (saved, (*DRAFTS, "mxcore/_file_names.py", "mxcore/_io_files.py", "ndarray/serialization.py")),
         (compiled, ("mxcore/codecache.py",)),
-        (loaded, ("mxcore/_io_files.py", "ndarray/serialization.py")),
+        (loaded, ("mxcore/_file_names.py", "mxcore/_io_files.py", "ndarray/serialization.py")),
         (bound, ("executor/arguments.py", "executor/executor.py")),
         (indexed, ("numpy/multiarray.py", "_core/dispatch.py")),
     ],

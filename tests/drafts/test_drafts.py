@@ -22,7 +22,8 @@ import mxcore as mx
 from mxcore import drafts
 from mxcore._io_files import open_read, write_atomic
 from mxcore.base import MXNetError
-from mxcore.drafts import Draft, atomic_writer, atomic_writers, commit, read_pair, settle
+from mxcore.drafts import Draft, atomic_writer, atomic_writers, blocks, commit, pairs, places, read_pair, settle, sweep
+from mxcore.drafts.names import prefix_of, waits_at
 
 posix = pytest.mark.skipif(os.name == "nt", reason="links, modes and descriptors are POSIX")
 
@@ -132,7 +133,7 @@ def test_a_draft_that_a_child_of_its_writer_has_stays(old):
 
 @posix
 def test_only_drafts_are_swept(old):
-    draft = f"{drafts._prefix('g.bin')}{'0' * 16}.tmp"
+    draft = f"{prefix_of('g.bin')}{'0' * 16}.tmp"
     names = [".mxcore-x.tmp", draft[:-4], f"{draft}~", draft.upper().replace(".MXCORE", ".mxcore"), f"a{draft}"]
     for name in names:
         (old.parent / name).write_bytes(b"")
@@ -157,7 +158,7 @@ def test_what_waits_for_a_file_that_is_complete_stays(tmp_path, elsewhere):
     owner, index = tmp_path / ("folder" if elsewhere else ".") / "a.rec", tmp_path / "a.idx"
     owner.write_bytes(b"newer")
     index.write_bytes(b"old")
-    waiting = Path(drafts._waiting(str(index), days_old(owner).stat()))
+    waiting = Path(waits_at(str(index), days_old(owner).stat()))
     waiting.write_bytes(b"newer")
     days_old(waiting)
     write(tmp_path / "other")
@@ -166,9 +167,9 @@ def test_what_waits_for_a_file_that_is_complete_stays(tmp_path, elsewhere):
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_what_waits_for_a_file_that_was_never_completed_goes_with_it(tmp_path, monkeypatch, order):
-    first = tmp_path / f"{drafts._prefix('a.rec')}{'0' * 16}.tmp"
+    first = tmp_path / f"{prefix_of('a.rec')}{'0' * 16}.tmp"
     first.write_bytes(b"records")
-    waiting = Path(drafts._waiting(str(tmp_path / "a.idx"), days_old(first).stat()))
+    waiting = Path(waits_at(str(tmp_path / "a.idx"), days_old(first).stat()))
     waiting.write_bytes(b"")
     days_old(waiting)
     scan = os.scandir
@@ -182,9 +183,9 @@ def test_what_waits_for_a_file_that_was_never_completed_goes_with_it(tmp_path, m
 
 
 def test_a_writer_looks_at_few_drafts(old, monkeypatch):
-    monkeypatch.setattr(drafts, "_LOOKED_AT", 3)
+    monkeypatch.setattr(sweep, "_LOOKED_AT", 3)
     for i in range(8):
-        path = old.parent / f"{drafts._prefix('g.bin')}{i:016x}.tmp"
+        path = old.parent / f"{prefix_of('g.bin')}{i:016x}.tmp"
         path.write_bytes(b"")
         days_old(path)
     for n in (5, 2, 0):
@@ -193,7 +194,7 @@ def test_a_writer_looks_at_few_drafts(old, monkeypatch):
 
 
 def test_drafts_of_other_files_are_left_alone(old):
-    other = old.parent / drafts._prefix(str(old.parent / "g.bin"))
+    other = old.parent / prefix_of(str(old.parent / "g.bin"))
     other = other.with_name(other.name + "x.tmp")
     other.write_bytes(b"")
     with atomic_writer(old) as file:
@@ -204,7 +205,7 @@ def test_drafts_of_other_files_are_left_alone(old):
 def test_names_of_one_checksum_do_not_meet(tmp_path):
     """CRC-32 is the same for both: what waits as one's index would be taken for the other's."""
     one, other = tmp_path / "plumless", tmp_path / "buckeroo"
-    assert drafts._prefix(str(one)) != drafts._prefix(str(other))
+    assert prefix_of(str(one)) != prefix_of(str(other))
 
 
 def test_many_writers_at_once(old):
@@ -445,8 +446,8 @@ def test_a_pair_that_is_replaced_while_it_is_read_is_read_again(tmp_path, order)
 def test_a_pair_whose_second_file_moves_while_it_is_read(tmp_path, monkeypatch):
     commit(*pair(tmp_path, b"one"))
     dies_between(monkeypatch, tmp_path, b"two")
-    waiting = drafts._waiting(str(tmp_path / "a.idx"), os.stat(tmp_path / "a.rec"))
-    monkeypatch.setattr(drafts, "_unless_alive", lambda path, action: False)  # its writer lives
+    waiting = waits_at(str(tmp_path / "a.idx"), os.stat(tmp_path / "a.rec"))
+    monkeypatch.setattr(pairs, "unless_alive", lambda path, action: False)  # its writer lives
     seen = []
 
     def both(index):
@@ -500,7 +501,7 @@ def test_a_reader_that_sees_no_locks_may_settle_first(tmp_path, monkeypatch):
     def meanwhile(a, b):
         replace(a, b)
         if str(b).endswith(".rec"):
-            replace(drafts._waiting(str(tmp_path / "a.idx"), os.stat(b)), tmp_path / "a.idx")
+            replace(waits_at(str(tmp_path / "a.idx"), os.stat(b)), tmp_path / "a.idx")
 
     monkeypatch.setattr(os, "replace", meanwhile)
     commit(*both)
@@ -525,7 +526,7 @@ def test_two_files_of_which_one_cannot_be_completed(nth, tmp_path, monkeypatch):
 
 def test_what_waits_for_another_file_is_not_taken(tmp_path):
     commit(*pair(tmp_path, b"one"))
-    waiting = drafts._waiting(str(tmp_path / "a.idx"), os.stat(tmp_path / "a.rec"))
+    waiting = waits_at(str(tmp_path / "a.idx"), os.stat(tmp_path / "a.rec"))
     with open(waiting, "wb") as file:
         file.write(b"waited")
     (tmp_path / "a.rec").write_bytes(b"rewritten")
@@ -717,7 +718,7 @@ def test_what_others_put_where_an_index_would_wait_is_not_read(tmp_path, monkeyp
     records, index = tmp_path / "a.rec", tmp_path / "a.idx"
     records.write_bytes(b"records")
     index.write_bytes(b"right")
-    waiting = Path(drafts._waiting(str(index), os.stat(records)))
+    waiting = Path(waits_at(str(index), os.stat(records)))
     planted = tmp_path / "planted"
     planted.write_bytes(b"wrong")
     if kind == "link":
@@ -730,7 +731,7 @@ def test_what_others_put_where_an_index_would_wait_is_not_read(tmp_path, monkeyp
             found = real(path)
             return os.stat_result((*found[:4], stranger, *found[5:])) if os.fspath(path) == str(waiting) else found
 
-        monkeypatch.setattr(drafts.os, "lstat", owned)
+        monkeypatch.setattr(os, "lstat", owned)
     assert settle(index, records) == str(index) and index.read_bytes() == b"right"
 
 
@@ -1053,7 +1054,7 @@ def test_who_ends_a_draft_waits_for_who_is_in_the_middle_of_a_write(end, old):
 
 
 def test_a_draft_that_is_being_completed_takes_no_more(old, monkeypatch):
-    draft, said, plain = Draft(old), [], drafts._Beside.seal
+    draft, said, plain = Draft(old), [], places._Beside.seal
     draft.write(b"new")
 
     def seal(place):
@@ -1063,7 +1064,7 @@ def test_a_draft_that_is_being_completed_takes_no_more(old, monkeypatch):
                 call()
             said.append(caught.type)
 
-    monkeypatch.setattr(drafts._Beside, "seal", seal)
+    monkeypatch.setattr(places._Beside, "seal", seal)
     with drafts.together(old):
         draft.commit()  # it waits for the end of the block, and takes no more while it does
         with pytest.raises(MXNetError, match="committed or discarded"):
@@ -1284,7 +1285,8 @@ def test_ctrl_c_anywhere_leaves_no_descriptor_and_no_locked_draft(without_descri
                 draft.write(b"new")
 
     def is_whole():
-        return not drafts._thread.commits and all(name.read_bytes() == b"new" for name in names)
+        return not blocks.thread.commits and all(name.read_bytes() == b"new" for name in names)
 
-    assert without_descriptors_left("drafts.py", work, is_whole) > 100
+    files = (*map(str, Path(drafts.__file__).parent.glob("*.py")), __file__)
+    assert without_descriptors_left(files, work, is_whole) > 100
     assert sorted(tmp_path.iterdir()) == names

@@ -10,6 +10,7 @@ import pytest
 
 from mxcore import drafts as drafts_module
 from mxcore.base import MXNetError, MXNetWarning, error
+from mxcore.drafts.names import waits_at
 from mxcore_io_rec import make_index, recordio, source
 from mxcore_io_rec.recordio import MXIndexedRecordIO, MXRecordIO
 
@@ -240,7 +241,7 @@ def test_a_full_disk_that_shows_only_at_the_end(old, monkeypatch):
 
 def test_a_new_index_takes_the_place_of_what_a_killed_writer_left(old):
     """An index that waits for these very records is read; one that is made anew counts more."""
-    waiting = drafts_module._waiting(str(old / "a.idx"), os.stat(old / "a.rec"))
+    waiting = waits_at(str(old / "a.idx"), os.stat(old / "a.rec"))
     for make, key in ((lambda: None, 33), (lambda: make_index(old / "a.rec", old / "a.idx"), 0)):
         with open(waiting, "wb") as file:
             file.write(b"33\t0\n")
