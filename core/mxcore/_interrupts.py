@@ -11,12 +11,12 @@ import signal
 import sys
 import threading
 from _signal import getsignal
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from ._forks import at_fork
 
-__all__ = ["Uninterrupted", "handled", "let_all_through", "let_through", "passing", "suppress"]
+__all__ = ["Uninterrupted", "given", "handled", "handlers", "let_all_through", "let_through", "passing", "suppress"]
 
 #: Where mxcore's own files are, but for those of plugins.
 _HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
@@ -71,19 +71,33 @@ def handled() -> bool:
     return any(getattr(h, "__func__", None) is not Uninterrupted._note for h in others)
 
 
-def _code(handler: Any) -> Any:
-    """The code that a handler runs, as far as it is Python's."""
-    while isinstance(handler, functools.partial):
-        handler = handler.func
-    function = handler if hasattr(handler, "__code__") else getattr(handler, "__func__", type(handler).__call__)
-    return getattr(function, "__code__", None)
+def handlers() -> set[CodeType]:
+    """The code of all functions of the user's that handle signals, as far as it is Python's."""
+    found = set[CodeType]()
+    for handler in map(getsignal, _SIGNALS):
+        if id(handler) in _PLAIN:
+            continue
+        while isinstance(handler, functools.partial):
+            handler = handler.func
+        function = handler if hasattr(handler, "__code__") else getattr(handler, "__func__", type(handler).__call__)
+        while function is not None:  # what wraps it, too
+            if (code := getattr(function, "__code__", None)) is not None:
+                found.add(code)
+            function = getattr(function, "__wrapped__", None)
+    return found
 
 
-def _given(frame: FrameType, other: FrameType) -> bool:
-    """Whether the function of a frame has got another frame as an argument."""
+def given(frame: FrameType, other: FrameType) -> bool:
+    """Whether the function of a frame has got another frame as an argument, as those that handle signals do.
+
+    Parameters
+    ----------
+    frame, other : frame
+    """
     code, values = frame.f_code, frame.f_locals
-    given = [values.get(name) for name in code.co_varnames[: code.co_argcount + bool(code.co_flags & _VARARGS)]]
-    return any(v is other or type(v) is tuple and any(w is other for w in v) for v in given)
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & _VARARGS)]
+    got = map(values.get, names)
+    return any(v is other or type(v) is tuple and any(w is other for w in v) for v in got)
 
 
 def by_a_handler(exc: BaseException) -> bool:
@@ -91,11 +105,11 @@ def by_a_handler(exc: BaseException) -> bool:
 
     Such a function is given the frame that it interrupts; and it may be set, as most are that are asked for at all.
     """
-    codes = [_code(handler) for handler in map(getsignal, _SIGNALS) if id(handler) not in _PLAIN]
+    codes = handlers()
     at, before = exc.__traceback__, None
     while at is not None:
         frame = at.tb_frame
-        if frame.f_code in codes or before is not None and _given(frame, before):
+        if frame.f_code in codes or before is not None and given(frame, before):
             return True
         at, before = at.tb_next, frame
     return False

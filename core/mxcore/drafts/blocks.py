@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import os
-import signal
 import sys
 import threading
 import weakref
 from collections.abc import Iterable
-from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import TYPE_CHECKING
 
+from .._interrupts import given, handlers
 from .names import called
 
 if TYPE_CHECKING:
@@ -35,7 +33,8 @@ class Block:
         self.held: list[Draft] = []
         self.names = set(map(called, paths))
         self.frame = frame
-        self.handlers = _handlers()
+        # They run in the main thread alone.
+        self.handlers = handlers() if threading.current_thread() is threading.main_thread() else set()
 
     def __del__(self) -> None:
         """Leave nothing of one that an interrupt ended unseen."""
@@ -61,37 +60,11 @@ class Block:
         """Whether the code that runs now is the block's."""
         frame: FrameType | None = sys._getframe(2)
         while frame is not None and frame is not self.frame:
-            if frame.f_code in self.handlers or _gets(frame, frame.f_back):
+            below = frame.f_back
+            if frame.f_code in self.handlers or below is not None and given(frame, below):
                 return False
-            frame = frame.f_back
+            frame = below
         return frame is not None
-
-
-def _handlers() -> set[CodeType]:
-    """The code of all functions that handle signals; they run in the main thread alone."""
-    if threading.current_thread() is not threading.main_thread():
-        return set()
-    found: set[CodeType] = set()
-    for number in signal.valid_signals():
-        handler: Any = signal.getsignal(number)
-        while isinstance(handler, functools.partial):
-            handler = handler.func
-        if callable(handler) and not inspect.isroutine(handler):
-            handler = type(handler).__call__
-        code = getattr(inspect.unwrap(handler) if callable(handler) else None, "__code__", None)
-        found.update(c for c in (code, getattr(handler, "__code__", None)) if c is not None)
-    return found
-
-
-def _gets(frame: FrameType, below: FrameType | None) -> bool:
-    """Whether a function has the frame of its caller as an argument: signal handlers are given that."""
-    code = frame.f_code
-    more = bool(code.co_flags & inspect.CO_VARARGS)
-    for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + more]:
-        value = frame.f_locals.get(name)
-        if value is below or type(value) is tuple and any(v is below for v in value):
-            return below is not None
-    return False
 
 
 class _Thread(threading.local):
