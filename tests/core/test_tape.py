@@ -1182,8 +1182,7 @@ def test_a_bare_slice_of_all_is_the_array_itself(F):
 
 
 @pytest.mark.parametrize(
-    "f",
-    [lambda x: x, lambda x: x + 1, lambda x: x.reshape((2,)), lambda x: x + x.detach(), mx.nd.identity, mx.nd.tanh],
+    "f", [lambda x: x, lambda x: x + 1, lambda x: x.reshape((2,)), lambda x: x + x.detach(), mx.nd.identity, mx.nd.tanh]
 )
 def test_gradients_are_constants_unless_their_graph_is_wanted(f):
     """Also where a rule hands on the gradient that a head was given, and this is of a graph."""
@@ -1284,7 +1283,44 @@ WRITES = {
     "array": lambda F, b, t: b.__setitem__(t, F.ones(3) * (t + 1)),
     "moved": lambda F, b, t: b[t].__iadd__(t + 1),
     "half": lambda F, b, t: b[t : t + 1].__setitem__(slice(None), t + 1.0),
+    "list": lambda F, b, t: b.__setitem__([t], t + 1.0),
+    "places": lambda F, b, t: b.__setitem__((t, F.array([0, 1, -1], dtype="int32")), t + 1.0),
+    "mask": lambda F, b, t: b.__setitem__(np.arange(len(b)) == t, t + 1.0),
 }
+
+
+@pytest.mark.parametrize("F", [mx.nd, mx.np])
+@pytest.mark.parametrize("n", [5, 500])
+@pytest.mark.parametrize("key", ["rows", "one of each", "of one axis", "mask", "in between"])
+def test_a_part_that_will_be_read_is_not_written_by_any_index(F, n, key):
+    """Few places are looked at one by one, of many what lies between the first and the last."""
+    b, w = F.zeros((n, 2)), F.array([1.0, 3])
+    w.attach_grad()
+    later = np.arange(2, n)
+    keys = {
+        "rows": (later, 1),
+        "one of each": ((later, later % 2), (1, 1)),
+        "of one axis": ((slice(2, None), [1]), (slice(1, 2), 1)),
+        "mask": (np.arange(n) > 1, np.arange(n) == 1),
+        "in between": ([*range(2, n), -1], [0, n - 1] if n < 64 else [0, *range(3, n)]),
+    }
+    free, taken = keys[key]
+    with mx.autograd.record():
+        y = (b[1] * w).sum()
+        b[free] = 5
+        if key == "in between":
+            if n < 64:
+                b[taken] = 5  # on both sides of it
+            else:
+                with pytest.raises(mx.MXNetError, match="one that a gradient will read"):
+                    b[taken] = 5  # refused, for there are many
+        else:
+            with pytest.raises(mx.MXNetError, match="one that a gradient will read"):
+                b[taken] = 5
+        y = y + (b[2] * w).sum()
+    with pytest.warns(mx.base.MXNetWarning, match="was written between"):
+        y.backward()
+    assert w.grad.asnumpy().tolist() == b[2].asnumpy().tolist()
 
 
 @pytest.mark.parametrize("way", WRITES)

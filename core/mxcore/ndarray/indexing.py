@@ -7,7 +7,7 @@ advanced index (arrays, lists) always copies. Writing never replaces memory.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -353,9 +353,40 @@ def guard_item(x: Any, value: Any, items: list[Any], basic: bool) -> bool:
         whole = basic and _covers(items, x._data.shape)
         if whole and not isinstance(value, (Array, numbers.Number)) and (node is None or isinstance(node, Leaf)):
             return False
-        part = basic and not whole and (node is None or not node.flows)
-        transfer.guard_write(x.__class__(x._data[tuple(items) + (Ellipsis,)], x._st) if part else x, _NAME)
+        parts: Iterable[Any] = [...]
+        if not whole and (node is None or not node.flows):
+            parts = [tuple(items)] if basic else _boxes(items, x._data.shape) if transfer.kept(x) else parts
+        for part in parts:
+            transfer.guard_write(x if part is ... else x.__class__(x._data[(*part, ...)], x._st), _NAME)
     return of_graph
+
+
+#: An advanced index is looked at place by place up to so many; of more it is what lies between the first and the last.
+_PLACES = 64
+
+
+def _boxes(items: list[Any], shape: tuple[int, ...]) -> Iterator[tuple[int | slice, ...]]:
+    """Basic indices that name together what an advanced one does, or more of it."""
+    wanted: list[Any] = []
+    for k in items:
+        if k is None or k is Ellipsis or (is_mask(k) and not k.shape):
+            continue  # none of the array's axes
+        if k.__class__ is int or k.__class__ is slice:
+            wanted.append(k)
+        else:
+            host = _host(k)
+            wanted += host.nonzero() if host.dtype.kind == "b" else [host.astype(np.int64)]
+    at = [i for i, k in enumerate(wanted) if isinstance(k, np.ndarray)]
+    arrays = [wanted[i] for i in at]
+    places = np.broadcast_arrays(*[np.where(k < 0, k + shape[i], k).clip(0, shape[i] - 1) for i, k in zip(at, arrays)])
+    if places and places[0].size > _PLACES:
+        lines: Iterable[Any] = [[slice(int(p.min()), int(p.max()) + 1) for p in places]]
+    else:
+        lines = zip(*[p.ravel().tolist() for p in places]) if at else [()]
+    for line in lines:
+        for i, k in zip(at, line):
+            wanted[i] = k
+        yield tuple(wanted)
 
 
 def _covers(items: list[Any], shape: tuple[int, ...]) -> bool:

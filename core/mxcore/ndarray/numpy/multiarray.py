@@ -185,6 +185,14 @@ class ndarray(NDArray):
         return format(self.item(), spec)
 
     # -- copies ------------------------------------------------------------------------------------------------
+    def as_in_context(self, context: Context) -> ndarray:
+        """Another array over the same memory, with its place on the tape, if it lives on `context`, else a copy there.
+
+        `as_in_ctx` gives the array itself in the first case.
+        """
+        found: ndarray = super().as_in_context(context)  # type: ignore[assignment]
+        return found.of(ndarray) if found is self else found  # type: ignore[no-any-return]
+
     def as_nd_ndarray(self) -> NDArray:
         """The same memory and place on the tape as an array of ``mx.nd``."""
         found: NDArray = self.of(NDArray)
