@@ -123,6 +123,7 @@ PUBLISHED = {
     "wiki.train.tokens": mx.gluon.contrib.data.text.WikiText2,
     "wikitext-2-v1.zip": mx.gluon.contrib.data.text.WikiText2,
     "alexnet.params": lambda root: mx.gluon.model_zoo.vision.alexnet(pretrained=True, root=root),
+    "alexnet-44335d1f.zip": lambda root: mx.gluon.model_zoo.vision.alexnet(pretrained=True, root=root),
 }
 
 
@@ -134,6 +135,42 @@ def test_pipes_in_the_place_of_published_files_are_not_waited_for(name, tmp_path
     os.mkfifo(tmp_path / name)
     with pytest.raises(OSError, match=f"cannot read '.*{name}': it is a pipe or a device"):
         PUBLISHED[name](str(tmp_path))
+
+
+def resume(folder):
+    """Go on from the newest checkpoint of a folder."""
+    from mxcore.gluon.contrib.estimator import CheckpointHandler, Estimator
+
+    net = mx.gluon.nn.Dense(2, in_units=3)
+    net.initialize()
+    trained = Estimator(net, mx.gluon.loss.L2Loss(), trainer=mx.gluon.Trainer(net.collect_params(), "sgd"))
+    data = mx.gluon.data.DataLoader(mx.gluon.data.ArrayDataset(mx.nd.ones((2, 3)), mx.nd.ones((2, 2))), 2)
+    trained.fit(data, epochs=2, event_handlers=[CheckpointHandler(folder, resume_from_checkpoint=True)])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
+@pytest.mark.parametrize("kind", ["params", "states"])
+def test_pipes_among_checkpoints_are_not_waited_for(kind, tmp_path):
+    for other in ("params", "states"):
+        (tmp_path / f"model-epoch0batch0.{other}").write_bytes(b"")
+    (tmp_path / f"model-epoch0batch0.{kind}").unlink()
+    os.mkfifo(tmp_path / f"model-epoch0batch0.{kind}")
+    with pytest.raises(OSError, match=rf"cannot read '.*0\.{kind}': it is a pipe or a device"):
+        resume(str(tmp_path))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
+@pytest.mark.parametrize("kind", ["params", "states", "json"])
+def test_a_run_does_not_wait_for_pipes_among_its_checkpoints(kind, tmp_path, capsys):
+    from mxcore.cli import main
+
+    run = ["train", "--network", "mlp", "--output", str(tmp_path)]
+    for other in ("params", "states", "json"):
+        (tmp_path / f"mlp-0001.{other}").write_bytes(b"")
+    (tmp_path / f"mlp-0001.{kind}").unlink()
+    os.mkfifo(tmp_path / f"mlp-0001.{kind}")
+    assert main([*run, "--resume"]) == 1
+    assert f"mlp-0001.{kind}': it is a pipe or a device" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["ImageFolderDataset", "csv", "libsvm", "ImageRecordIter"])

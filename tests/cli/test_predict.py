@@ -136,6 +136,8 @@ def npy_bytes(shape, extra=b"", descr="<f4"):
         (b"\x93NUMPY\x09\x00", "is no .npy file"),
         (b"PK\x03\x04", "is no .npy file: it begins with"),
         (npy_bytes((True,), bytes(4)), "its header tells"),
+        (npy_bytes((1,) * 65, bytes(4)), "its header tells of a shape that cannot be held"),
+        (npy_bytes((0, 1 << 58, 1 << 58)), "its header tells of a shape that cannot be held"),
         (npy_bytes("(" * 90), "is no .npy file"),
         (npy_bytes((2,)).replace(b"}", b""), "is no .npy file"),
         (b'\x93NUMPY\x01\x00\x0a\x20{\t"' + b" " * 8200, "is no .npy file"),

@@ -193,6 +193,31 @@ def test_a_writer_looks_at_few_drafts(old, monkeypatch):
         assert len(left(old.parent)) == n
 
 
+def test_a_folder_of_many_files_is_looked_through_for_a_part_of_the_time(old, monkeypatch):
+    looked, scan, now = [], os.scandir, [100.0]
+
+    def scandir(folder):
+        looked.append(folder)
+        now[0] += 2  # seconds that it takes
+        return scan(folder)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    monkeypatch.setattr(sweep.time, "monotonic", lambda: now[0])
+    for i in range(4):
+        (old.parent / str(i)).write_bytes(b"")
+    for most, wanted in ((9, 3), (3, 1)):
+        monkeypatch.setattr(sweep, "_MANY", most)
+        looked.clear()
+        for _ in range(3):
+            write(old)
+        assert looked == [str(old.parent)] * wanted
+    now[0] += sweep._SHARE * 2 + 1
+    dead = old.parent / f"{prefix_of(old.name)}{'0' * 16}.tmp"
+    dead.write_bytes(b"")
+    write(old)
+    assert len(looked) == 2 and not dead.exists()
+
+
 def test_drafts_of_other_files_are_left_alone(old):
     other = old.parent / prefix_of(str(old.parent / "g.bin"))
     other = other.with_name(other.name + "x.tmp")

@@ -493,6 +493,11 @@ def test_records_and_index_are_two_files(tmp_path):
     with pytest.raises(ValueError, match="name two files"):
         MXIndexedRecordIO(str(tmp_path / "a"), str(tmp_path / ".." / tmp_path.name / "a"), "w")
     assert list(tmp_path.iterdir()) == []
+    (tmp_path / "a").write_bytes(b"records")
+    (tmp_path / "a.idx").symlink_to(tmp_path / "a")
+    with pytest.raises(ValueError, match="name two files"):
+        MXIndexedRecordIO(str(tmp_path / "a.idx"), str(tmp_path / "a"), "w")
+    assert (tmp_path / "a").read_bytes() == b"records"
 
 
 def test_numbers_that_share_a_hash_are_no_keys(tmp_path):

@@ -245,6 +245,16 @@ def test_two_arrays_of_one_name_are_refused():
     assert load(dump([one, other]))[1] == []
 
 
+@pytest.mark.parametrize("key", [1, None, ("a",), b"a"])
+def test_names_are_text(tmp_path, key):
+    """As in MXNet: 1 and "1" would be one name, and the file none that can be read."""
+    path = str(tmp_path / "a")
+    mx.nd.save(path, {"1": mx.nd.ones(1)})
+    with pytest.raises(TypeError, match="names of arrays are text, got"):
+        mx.nd.save(path, {"1": mx.nd.zeros(1), key: mx.nd.zeros(1)})
+    assert mx.nd.load(path)["1"].asscalar() == 1
+
+
 def test_names_that_no_file_can_hold():
     with pytest.raises(MXNetError, match="name of an array holds half of a character"):
         dump([np.ones(2, "f4")], ["\ud800"])

@@ -210,6 +210,26 @@ def test_arrays_of_numpy_in_any_layout(tmp_path):
         assert found[name].dtype == onp.asarray(a).dtype.newbyteorder("=")
 
 
+@pytest.mark.parametrize("shape", [(40, 70), (700, 3), (3, 700), (2, 300, 4), (5, 1, 6, 2), (1, 1), (0, 3)])
+@pytest.mark.parametrize("dtype", ["<f4", ">i2", "?"])
+@pytest.mark.parametrize("piece", [16, 500, 1 << 18])
+def test_any_part_of_an_array_in_fortrans_order_may_come_at_a_time(tmp_path, monkeypatch, shape, dtype, piece):
+    monkeypatch.setattr("mxcore.numpy_extension.files._PIECE", piece)
+    a = onp.asfortranarray((onp.arange(onp.prod(shape)).reshape(shape) % 7).astype(dtype))
+    onp.savez_compressed(tmp_path / "x.npz", a=a)
+    assert (npx.load(str(tmp_path / "x.npz"))["a"].asnumpy() == a).all()
+
+
+@pytest.mark.parametrize("nested", [lambda x: {"a": {"b": x}}, lambda x: {"a": [x]}, lambda x: [[x], x]])
+@pytest.mark.parametrize("name", ["a.npz", "a.params"])
+def test_nested_arrays_are_refused(tmp_path, name, nested):
+    with pytest.raises(
+        TypeError, match="npx.save: arrays of mx.np are saved, or lists and dicts of them, got (dict|list)"
+    ):
+        npx.save(str(tmp_path / name), nested(np.ones(2)))
+    assert not (tmp_path / name).exists()
+
+
 @pytest.mark.parametrize("how", [{}, {"order": "F"}, {"dtype": ">f4"}])
 def test_unfolding_takes_no_memory_beside_the_arrays(tmp_path, how):
     a = onp.asarray(onp.arange(2000000.0).reshape(1000, 2000), **{"dtype": "f4", **how})

@@ -199,7 +199,7 @@ def test_clip_names_its_limits_as_numpys_method_does():
 
 def test_places_have_mxnets_argument_names():
     x = np.array([1.0])
-    assert x.as_in_ctx(ctx=mx.cpu(0)) is x.as_in_context(context=mx.cpu(0)) is x
+    assert x.as_in_ctx(ctx=mx.cpu(0)) is x
     assert x.as_in_ctx(ctx=mx.cpu(1)).ctx == mx.cpu(1)
 
 
@@ -242,3 +242,20 @@ def test_bad_input_says_what_is_wrong(call, kind, text):
     with pytest.raises(kind, match=text) as e:
         call(np.zeros((2, 2)))
     assert isinstance(e.value, MXNetError)
+
+
+def test_as_in_context_gives_another_array_over_the_memory():
+    """As in MXNet: one taken before `attach_grad` is no variable; `as_in_ctx` gives the array itself."""
+    x = np.array([1.0, 2, 3])
+    for other, wanted in ((x.as_in_context(context=mx.cpu()), [1, 2, 3]), (x.as_in_ctx(mx.cpu()), [2, 4, 6])):
+        x.attach_grad()
+        with mx.autograd.record():
+            loss = (other * x).sum()
+        loss.backward()
+        assert x.grad.tolist() == wanted
+    with mx.autograd.record():
+        loss = (x.as_in_context(mx.cpu()) * x).sum()  # with its place on the tape
+    loss.backward()
+    assert x.grad.tolist() == [2, 4, 6]
+    x.as_in_context(mx.cpu())[0] = 7
+    assert x.tolist() == [7, 2, 3] and x.as_in_context(mx.cpu(1)).tolist() == [7, 2, 3]

@@ -49,7 +49,8 @@ def intact(path: str, sha1_hash: str | None, remedy: str = "Downloading again.")
     if not os.path.exists(path):
         return False
     try:
-        if sha1_hash is None or check_sha1(regular(path), sha1_hash):
+        found = regular(path)
+        if sha1_hash is None or check_sha1(found, sha1_hash):
             return True
     except FileNotFoundError:  # somebody has removed it since
         return False

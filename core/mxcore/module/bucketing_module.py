@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import ndarray
 from .. import symbol as _symbol
+from .._io_files import remove
 from .._locks import locked
 from ..base import error
 from ..drafts import read_pair, settle, together
@@ -154,11 +155,14 @@ class BucketingModule(BaseModule):
         keys = list(self._buckets)
         params, numbers = checkpoint_file(prefix, epoch), appended(prefix, ".buckets")
         graphs = {key: appended(prefix, f"-{key}-symbol.json") for key in keys}
+        whole = all(isinstance(k, (int, np.integer)) for k in keys)  # MXNet's file has room for integers only
+        if not whole:
+            remove(numbers)  # of an older checkpoint, whose graphs are not these
         with together(params, *graphs.values(), numbers):
             self.save_params(params)
             for key, graph in graphs.items():
                 self._buckets[key].symbol.save(graph, remove_amp_cast=remove_amp_cast)
-            if all(isinstance(k, (int, np.integer)) for k in keys):  # MXNet's file has room for integers only
+            if whole:
                 ndarray.save(numbers, ndarray.array(np.array(keys, np.int32), dtype="int32"))
 
     @staticmethod

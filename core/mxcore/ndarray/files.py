@@ -94,7 +94,10 @@ def chunks(data: Any) -> Iterator[bytes | bytearray | memoryview]:
     if isinstance(data, Array):
         arrays = [data]
     elif isinstance(data, dict):
-        names, arrays = [str(k) for k in data], list(data.values())
+        for k in data:
+            if not isinstance(k, str):  # 1 and "1" would be one name, and the file none that can be read
+                raise error(TypeError, f"nd.save: names of arrays are text, got {k!r}")
+        names, arrays = list(data), list(data.values())
     elif isinstance(data, (list, tuple)):
         arrays = list(data)
     else:

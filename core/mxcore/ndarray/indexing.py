@@ -353,11 +353,12 @@ def guard_item(x: Any, value: Any, items: list[Any], basic: bool) -> bool:
         whole = basic and _covers(items, x._data.shape)
         if whole and not isinstance(value, (Array, numbers.Number)) and (node is None or isinstance(node, Leaf)):
             return False
-        parts: Iterable[Any] = [...]
         if not whole and (node is None or not node.flows):
-            parts = [tuple(items)] if basic else _boxes(items, x._data.shape) if transfer.kept(x) else parts
-        for part in parts:
-            transfer.guard_write(x if part is ... else x.__class__(x._data[(*part, ...)], x._st), _NAME)
+            parts: Iterable[Any] = [tuple(items)] if basic else _boxes(items, x._data.shape) if transfer.kept(x) else ()
+            for part in parts:
+                transfer.guard_write(x.__class__(x._data[part + (Ellipsis,)], x._st), _NAME)
+        else:
+            transfer.guard_write(x, _NAME)
     return of_graph
 
 

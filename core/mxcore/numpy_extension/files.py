@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import zipfile
+from collections.abc import Iterator
 from functools import partial
 from math import prod
 from typing import Any
@@ -33,9 +34,11 @@ __all__ = ["load", "save"]
 def _named(what: str, arr: Any) -> Any:
     """Arrays as they are saved: of ``mx.nd``, over the same memory."""
     if isinstance(arr, dict):
-        return {k: _named(what, v) for k, v in arr.items()}
-    if isinstance(arr, (list, tuple)):
-        return [_named(what, v) for v in arr]
+        return {k: _one(what, v) for k, v in arr.items()}
+    return [_one(what, v) for v in arr] if isinstance(arr, (list, tuple)) else _one(what, arr)
+
+
+def _one(what: str, arr: Any) -> NDArray:
     if not isinstance(arr, NDArray):
         raise error(
             TypeError, f"{what}: arrays of mx.np are saved, or lists and dicts of them, got {type(arr).__name__}"
@@ -218,25 +221,41 @@ def _fill(host: np.ndarray[Any, Any], stream: Any, fortran: bool, swapped: bool)
 
     Behind the last piece it compares the checksum.
     """
-    numbers = host.T.flat if fortran and host.ndim > 1 else None
-    whole = host.reshape(-1).view(np.uint8)
-    for start in range(0, whole.size, _PIECE):
-        size = min(_PIECE, whole.size - start)
-        piece = whole[start : start + size] if numbers is None else np.empty(size, np.uint8)
-        left = piece.data
-        while left:
-            n = stream.readinto(left)
+    left = host.nbytes
+    for place in _columns(host) if fortran and host.ndim > 1 else _pieces(host.reshape(-1)):
+        own = place.flags.c_contiguous and (place.ndim == 1 or not fortran)  # else they come in the transpose's order
+        values = place if own else np.empty(place.shape[::-1], host.dtype)
+        todo = values.reshape(-1).view(np.uint8).data
+        while todo:
+            n = stream.readinto(todo)
             if not n:
-                raise ValueError(f"it ends {whole.size - start - size + len(left)} bytes early")
-            left = left[n:]
-        values = piece.view(host.dtype)
+                raise ValueError(f"it ends {left} bytes early")
+            todo, left = todo[n:], left - n
         if swapped:
             values.byteswap(inplace=True)
         if values.dtype == np.bool_:
-            values[:] = true_bools(values)  # a damaged byte must not become a broken bool
-        if numbers is not None:
-            at = start // host.itemsize
-            numbers[at : at + values.size] = values
+            values[...] = true_bools(values)  # a damaged byte must not become a broken bool
+        if not own:
+            place[...] = values.T
+
+
+def _pieces(line: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
+    """The parts of an array of one dimension, one after the other."""
+    n = _PIECE // line.itemsize
+    for start in range(0, line.size, n):
+        yield line[start : start + n]
+
+
+def _columns(host: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
+    """The parts of an array in Fortran's order, the first axis fastest: as many of the last axis as a piece holds."""
+    if host.ndim == 1:
+        yield from _pieces(host)
+    elif n := _PIECE // (host[..., :1].nbytes or 1):
+        for start in range(0, host.shape[-1], n):
+            yield host[..., start : start + n]
+    else:
+        for i in range(host.shape[-1]):
+            yield from _columns(host[..., i])
 
 
 def _check_key(key: Any) -> None:

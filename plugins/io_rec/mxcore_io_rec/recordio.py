@@ -460,12 +460,15 @@ class MXIndexedRecordIO(MXRecordIO):
         super().__init__(uri, flag, on_error)
 
     def _write_anew(self) -> None:
-        if os.path.abspath(resolve(self.uri)[0]) == os.path.abspath(resolve(self.idx_path)[0]):
+        uri, idx = resolve(self.uri)[0], resolve(self.idx_path)[0]
+        if os.path.abspath(uri) == os.path.abspath(idx) or (
+            os.path.exists(uri) and os.path.exists(idx) and os.path.samefile(uri, idx)
+        ):
             raise error(ValueError, f"records and their index cannot both be {os.fspath(self.uri)!r}; name two files")
-        settle(resolve(self.idx_path)[0], resolve(self.uri)[0])
+        settle(idx, uri)
         super()._write_anew()
         try:
-            fidx = Draft(resolve(self.idx_path)[0])
+            fidx = Draft(idx)
         except BaseException:
             self._unclosed.cancel()
             self._sink.discard()

@@ -122,7 +122,10 @@ def npy(path: str) -> Array:
             f"{path}: its header tells of shape {shape} and {dtype}, "
             f"and {len(data) - at} bytes follow; it is cut or damaged",
         )
-    return np.frombuffer(data, dtype, offset=at).reshape(shape, order="F" if fortran else "C")
+    try:
+        return np.frombuffer(data, dtype, offset=at).reshape(shape, order="F" if fortran else "C")
+    except ValueError as e:
+        raise error(ValueError, f"{path}: its header tells of a shape that cannot be held: {e}") from None
 
 
 def _fitted(pixels: Array, height: int, width: int) -> Array:

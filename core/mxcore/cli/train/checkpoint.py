@@ -12,7 +12,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..._io_files import make_folder, modified, names_in, read_text, read_whole, remove, write_atomic
+from ..._io_files import make_folder, modified, names_in, read_text, read_whole, regular, remove, write_atomic
 from ..._json import decode
 from ...base import MXNetError, error
 from ...drafts import settle, together
@@ -121,6 +121,9 @@ def load(run: Run, alone: bool = False) -> bool:
         (also ValueError) if it is of another network.
     """
     newest = last(run) if alone or run.workers.first else None
+    if newest is not None:
+        for kind in KINDS:
+            regular(with_ending(newest, kind))
     found = _load(run, newest, alone)
     if newest is not None and run.workers.first:
         with contextlib.suppress(OSError):  # it may be removed when it is written next

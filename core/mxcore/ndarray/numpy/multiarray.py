@@ -190,7 +190,7 @@ class ndarray(NDArray):
 
         `as_in_ctx` gives the array itself in the first case.
         """
-        found: ndarray = super().as_in_context(context)  # type: ignore[assignment]
+        found: Any = super().as_in_context(context)
         return found.of(ndarray) if found is self else found  # type: ignore[no-any-return]
 
     def as_nd_ndarray(self) -> NDArray:
@@ -305,7 +305,8 @@ class ndarray(NDArray):
 
     def as_in_ctx(self, ctx: Context) -> ndarray:
         """The array itself if it lives on `ctx`, else a copy there."""
-        return self.as_in_context(ctx)  # type: ignore[return-value]
+        found: Any = super().as_in_context(ctx)
+        return found  # type: ignore[no-any-return]
 
     def clip(self, min: Any = None, max: Any = None, out: Any = None) -> ndarray:
         """The values limited to an interval, as ``np.clip`` does it."""

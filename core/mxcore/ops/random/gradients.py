@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -137,10 +138,11 @@ def backward_sample_multinomial(k: Call, p: Params, dy: Array, data: Array, samp
         The drawn indices.
     """
     xp = k.xp
-    rows = wide(data).reshape(-1, data.shape[-1])
-    index = sample.astype(np.int64).reshape(rows.shape[0], -1)
+    n = math.prod(data.shape[:-1])
+    rows = wide(data).reshape(n, data.shape[-1])
+    index = sample.astype(np.int64).reshape(n, math.prod(sample.shape) // max(n, 1))
     found = xp.zeros(rows.shape, rows.dtype)
-    at = xp.arange(rows.shape[0])[:, None] + xp.zeros_like(index)
+    at = xp.arange(n)[:, None] + xp.zeros_like(index)
     xp.add.at(found, (at, index), dy.reshape(index.shape) / xp.take_along_axis(rows, index, 1))
     return found.reshape(data.shape)
 

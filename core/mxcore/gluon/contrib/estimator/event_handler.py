@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...._io_files import checked, local_path, make_folder, names_in
+from ...._io_files import checked, local_path, make_folder, names_in, regular
 from ....base import error
 from ....drafts import read_pair, settle, together
 from ....metric import CompositeEvalMetric, EvalMetric
@@ -615,6 +615,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
                     f"CheckpointHandler: cannot resume, {path} does not exist; "
                     "remove the other file of that checkpoint to go on from the one before",
                 )
+            regular(path)
         setattr(estimator, f"max_{unit}", left)
         self.saved_checkpoints = names
 
