@@ -193,29 +193,18 @@ def test_a_writer_looks_at_few_drafts(old, monkeypatch):
         assert len(left(old.parent)) == n
 
 
-def test_a_folder_of_many_files_is_looked_through_for_a_part_of_the_time(old, monkeypatch):
-    looked, scan, now = [], os.scandir, [100.0]
-
-    def scandir(folder):
-        looked.append(folder)
-        now[0] += 2  # seconds that it takes
-        return scan(folder)
-
-    monkeypatch.setattr(os, "scandir", scandir)
-    monkeypatch.setattr(sweep.time, "monotonic", lambda: now[0])
-    for i in range(4):
-        (old.parent / str(i)).write_bytes(b"")
-    for most, wanted in ((9, 3), (3, 1)):
-        monkeypatch.setattr(sweep, "_MANY", most)
-        looked.clear()
-        for _ in range(3):
-            write(old)
-        assert looked == [str(old.parent)] * wanted
-    now[0] += sweep._SHARE * 2 + 1
-    dead = old.parent / f"{prefix_of(old.name)}{'0' * 16}.tmp"
-    dead.write_bytes(b"")
-    write(old)
-    assert len(looked) == 2 and not dead.exists()
+def test_a_pair_that_waits_is_completed_before_its_second_file_is_written_anew(tmp_path):
+    """However often the folder was looked through before, and however many files it has."""
+    for i in range(2000):
+        (tmp_path / str(i)).write_bytes(b"")
+    owner, index = tmp_path / "a.rec", tmp_path / "a.idx"
+    for n in range(3):
+        write(tmp_path / "other")
+        owner.write_bytes(b"records of one that is dead")
+        waiting = Path(waits_at(str(index), owner.stat()))
+        waiting.write_bytes(b"their index")
+        write(index)
+        assert settle(index, owner) == str(index) and index.read_bytes() == b"new" and not waiting.exists(), n
 
 
 def test_drafts_of_other_files_are_left_alone(old):

@@ -21,28 +21,22 @@ _FORGOTTEN = 3600.0
 #: How many drafts of other files a writer looks at: for each the system is asked, or a server.
 _LOOKED_AT = 100
 
-#: A folder of more files than this is looked through for a tenth of a writer's time at most: else files that are
-#: written to one folder would take time that grows with the square of their number.
-_MANY = 1000
-_SHARE = 10
-#: When such folders may be looked through again.
-_rests: dict[str, float] = {}
-
 
 def sweep(target: str) -> None:
     """Remove the drafts of a file whose writers are dead; one that waits for a file of the folder takes its place.
 
-    Those of other files are removed only later, as their names may never be written again; and all of a folder of many
-    files by one of the next writers.
+    Those of other files are removed only later, as their names may never be written again.
 
     Parameters
     ----------
     target : str
         The file, as `behind_links` gives it.
     """
-    prefix, folder, began = prefix_of(target), os.path.dirname(target), time.monotonic()
-    if _rests.get(folder, began) > began:
-        return
+    prefix, folder = prefix_of(target), os.path.dirname(target)
+    with suppress(OSError):
+        # There may be a hundred thousand files, and as a rule no draft: names alone are had in half of the time.
+        if not [name for name in os.listdir(folder) if name.startswith(OURS)]:
+            return
     with suppress(OSError), os.scandir(folder) as entries:
         found = list(entries)
         drafts = [entry for entry in found if entry.name.startswith(OURS)]
@@ -53,11 +47,6 @@ def sweep(target: str) -> None:
             with suppress(OSError):
                 unless_alive(draft.path, lambda path=draft.path: os.unlink(path))
         _sweep_forgotten([entry for entry in drafts if not entry.name.startswith(prefix)])
-        if len(found) > _MANY:
-            if len(_rests) >= _MANY:
-                _rests.clear()
-            now = time.monotonic()
-            _rests[folder] = now + _SHARE * (now - began)
 
 
 def _sweep_forgotten(drafts: list[os.DirEntry[str]]) -> None:
