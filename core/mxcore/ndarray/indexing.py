@@ -41,6 +41,7 @@ __all__ = [
     "set_item",
     "slice_of",
     "slices",
+    "spared",
     "write",
     "write_at",
 ]
@@ -312,20 +313,40 @@ def _beside(x: Any, a: Any) -> Any:
 
 def set_item(x: Any, key: Any, value: Any) -> None:
     """``x[key] = value``, which waits for a thread that is about to write what it has read, as in ``x += 1``."""
-    writing(x, _set_item, x, key, value)
+    writing(x, spared, x, _set_item, key, value)
 
 
-def _set_item(x: Any, key: Any, value: Any) -> None:
+def spared(x: Any, write: Callable[..., bool], *args: Any) -> None:
+    """Write to an array; where that tells that no part was met which gradients will read, they are not told of it.
+
+    Parameters
+    ----------
+    x : NDArray
+    write : callable
+        Writes, and returns whether it has looked for these.
+    *args
+        What it gets behind `x`.
+    """
+    st, before = x._st, x._st.version
+    looked = write(x, *args)
+    for reader in [*getattr(st, "readers", ())] if looked else ():
+        node = reader()
+        if node is not None and node.flows and (saved := node.saved) is not None and saved[2]:
+            ins, outs, versions = saved
+            node.saved = ins, outs, [st.version if v == before and y._st is st else v for y, v in zip(ins, versions)]
+
+
+def _set_item(x: Any, key: Any, value: Any) -> bool:
     shape = x._data.shape
     everything = key is Ellipsis or key.__class__ is slice and key == _ALL
     items, basic = ([_ALL] * len(shape), True) if everything else items_of(key, shape, _plain)
     if everything and value is x:  # as in ``x[:] += 1``
-        return
-    if state.record and guard_item(x, value, items, basic):
+        return False
+    st, looked = x._st, bool(state.record) and guard_item(x, value, items, basic)
+    if state.record and isinstance(value, Array) and value._entry is not None:
         refuse_view(x, value, items, basic)
-        return _recorded(x, items, basic, value)
-    st = x._st
-    if everything:
+        _recorded(x, items, basic, value)
+    elif everything:
         write(x, value)
     elif basic:
         # An element is a view of length 1.
@@ -336,10 +357,11 @@ def _set_item(x: Any, key: Any, value: Any) -> None:
         if not isinstance(value, (Array, numbers.Number)):
             value = np.asarray(value, dtype=x._data.dtype)
         write_at(x, items, value)
+    return looked
 
 
 def guard_item(x: Any, value: Any, items: list[Any], basic: bool) -> bool:
-    """Refuse what must not be written while recording, as MXNet does; tells whether the value is one of the graph.
+    """Refuse what must not be written while recording, as MXNet does; tells whether gradients read none of it for sure.
 
     A variable takes values of the host as a whole: what is computed of it from then on is of these. Of a constant that
     part may be written which no gradient will read.
@@ -359,7 +381,8 @@ def guard_item(x: Any, value: Any, items: list[Any], basic: bool) -> bool:
                 transfer.guard_write(x.__class__(x._data[part + (Ellipsis,)], x._st), _NAME)
         else:
             transfer.guard_write(x, _NAME)
-    return of_graph
+        return True
+    return False
 
 
 #: An advanced index is looked at place by place up to so many; of more it is what lies between the first and the last.

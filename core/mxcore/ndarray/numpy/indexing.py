@@ -27,6 +27,7 @@ from ..indexing import (
     put_recorded,
     refuse_view,
     slice_of,
+    spared,
     write,
     write_at,
 )
@@ -107,7 +108,7 @@ def set_item(x: Any, key: Any, value: Any) -> None:
         raise mixed_faces(_NAME, x, value)
     if not isinstance(value, (Array, numbers.Real, np.ndarray, np.bool_)):
         value = _values(x, value)
-    writing(x, _set_item, x, key, value)
+    writing(x, spared, x, _set_item, key, value)
 
 
 def _values(x: Any, value: Any) -> Any:
@@ -121,16 +122,17 @@ def _values(x: Any, value: Any) -> Any:
         ) from None
 
 
-def _set_item(x: Any, key: Any, value: Any) -> None:
+def _set_item(x: Any, key: Any, value: Any) -> bool:
     shape = x._data.shape
     everything = key is Ellipsis or key.__class__ is slice and key == _ALL and bool(shape)
     items, basic = ([_ALL] * len(shape), True) if everything else items_of(key, shape, _plain)
     if everything and value is x:  # as in ``x[:] += 1``
-        return
-    if state.record and guard_item(x, value, items, basic):
+        return False
+    looked = bool(state.record) and guard_item(x, value, items, basic)
+    if state.record and isinstance(value, Array) and value._entry is not None:
         refuse_view(x, value, items, basic)
-        return _recorded(x, items, basic, value)
-    if everything:
+        _recorded(x, items, basic, value)
+    elif everything:
         write(x, value)
     elif basic:
         write(x.__class__(x._data[tuple(items) + (Ellipsis,)], x._st), value, False)
@@ -138,6 +140,7 @@ def _set_item(x: Any, key: Any, value: Any) -> None:
         if not isinstance(value, (Array, np.ndarray)):
             value = np.asarray(value).astype(x._data.dtype)[()]
         write_at(x, items, value)
+    return looked
 
 
 def _recorded(x: Any, items: list[Any], basic: bool, value: Any) -> None:
