@@ -312,6 +312,60 @@ def test_the_end_of_the_process_does_not_wait_for_ever(old, in_the_middle, monke
     assert records(old / "a.rec") == [b"old"] and pair(old, "r").read_idx(0) == b"old"
 
 
+@pytest.mark.parametrize("amid", [False, True])
+@pytest.mark.parametrize("indexed", [False, True])
+def test_what_was_never_closed_does_not_come_behind_what_is_newer(old, monkeypatch, amid, indexed):
+    """A traceback may hold a writer for long; the collector comes at any time, also while the newer one is closed."""
+
+    def begin(what):
+        record = pair(old) if indexed else MXRecordIO(str(old / "a.rec"), "w")
+        record.write_idx(0, what) if indexed else record.write(what)
+        return record
+
+    left = [begin(b"older")]
+    newer, plain = begin(b"newer"), recordio.commit
+
+    def commit(*drafts):
+        if amid:
+            left.clear()
+            gc.collect()
+        plain(*drafts)
+
+    monkeypatch.setattr(recordio, "commit", commit)
+    newer._unclosed() if not amid and indexed else newer.close()
+    left.clear()
+    gc.collect()
+    assert records(old / "a.rec") == [b"newer"] and drafts(old) == []
+    if indexed:
+        assert pair(old, "r").read_idx(0) == b"newer"
+
+
+def test_the_last_that_was_never_closed_is_completed(old):
+    """Whichever of them is collected first."""
+    for order in (0, 1):
+        left = []
+        for what in (b"older", b"newer"):
+            left.append(MXRecordIO(str(old / "a.rec"), "w"))
+            left[-1].write(what)
+        for i in (order, 0):
+            del left[i]
+            gc.collect()
+        assert records(old / "a.rec") == [b"newer"] and drafts(old) == []
+
+
+def test_a_writer_that_was_not_opened_to_the_end_leaves_all_as_it_was(old, monkeypatch):
+    def interrupt(record):
+        raise TimeoutError
+
+    monkeypatch.setattr(MXRecordIO, "_begin", interrupt)
+    with pytest.raises(TimeoutError):
+        pair(old)
+    monkeypatch.undo()
+    gc.collect()
+    assert records(old / "a.rec") == [b"old"] and drafts(old) == []
+    assert pair(old, "r").read_idx(0) == b"old"
+
+
 DAEMON = """
 import sys, threading, time
 from mxcore_io_rec.recordio import MXIndexedRecordIO

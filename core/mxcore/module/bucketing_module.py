@@ -156,14 +156,14 @@ class BucketingModule(BaseModule):
         params, numbers = checkpoint_file(prefix, epoch), appended(prefix, ".buckets")
         graphs = {key: appended(prefix, f"-{key}-symbol.json") for key in keys}
         whole = all(isinstance(k, (int, np.integer)) for k in keys)  # MXNet's file has room for integers only
-        if not whole:
-            remove(numbers)  # of an older checkpoint, whose graphs are not these
         with together(params, *graphs.values(), numbers):
             self.save_params(params)
             for key, graph in graphs.items():
                 self._buckets[key].symbol.save(graph, remove_amp_cast=remove_amp_cast)
             if whole:
                 ndarray.save(numbers, ndarray.array(np.array(keys, np.int32), dtype="int32"))
+        if not whole:
+            remove(numbers)  # of an older checkpoint, whose graphs are not these
 
     @staticmethod
     def load(

@@ -9,6 +9,7 @@ b'one'
 
 from __future__ import annotations
 
+import itertools
 import os
 import warnings
 import weakref
@@ -37,7 +38,7 @@ _PATIENCE = 10.0  # seconds that the end of the process waits for a thread that 
 Opened = TypeVar("Opened", bound="MXRecordIO")
 
 _OPEN: weakref.WeakSet[MXRecordIO] = weakref.WeakSet()
-_UNPICKLED = ("_drafts", "_sink", "_source", "_unclosed", "_window")
+_UNPICKLED = ("_drafts", "_sink", "_source", "_unclosed", "_window", "_written")
 
 
 def _after_fork() -> None:
@@ -80,8 +81,39 @@ def _discard(*drafts: Draft) -> None:
         draft.discard()
 
 
-def _complete(record: weakref.ref[MXRecordIO], drafts: Sequence[Draft], lock: Any) -> None:
-    """Complete what was written and never closed, unless the disk did not take it, which was told then."""
+class _Unclosed:
+    """What is written and not closed yet: drafts that belong together, in the order in which writers began."""
+
+    def __init__(self, drafts: list[Draft], lock: Any) -> None:
+        self.drafts, self.lock = drafts, lock
+        self._serial = next(_serials)
+        #: Whether the writer has got as far as its first record, and another one that began later has put its files
+        #: into the places of these.
+        self.begun = self.overtaken = False
+        _unclosed.add(self)
+
+    def overtake(self) -> None:
+        """Let older ones of these names not come behind it: nobody has closed them, and nobody may ever."""
+        names = self._names()
+        for other in list(_unclosed):
+            if other._serial < self._serial and not names.isdisjoint(other._names()):
+                other.overtaken = True
+
+    def _names(self) -> set[str]:
+        return {os.path.abspath(draft.name) for draft in self.drafts}
+
+
+_serials = itertools.count()
+_unclosed: weakref.WeakSet[_Unclosed] = weakref.WeakSet()
+
+
+def _complete(record: weakref.ref[MXRecordIO], written: _Unclosed) -> None:
+    """Complete what was written and never closed, unless the disk did not take it, which was told then.
+
+    Nor is that completed which has not begun, for an interrupt came while it was opened, or which is older than what
+    has been put into its place since: what holds it, such as a traceback, may be collected at any time.
+    """
+    drafts, lock = written.drafts, written.lock
     if (open_still := record()) is not None:  # the process ends
         open_still.is_open = False  # first: a daemon thread that writes on and on would hardly let go of the lock
     if not lock.acquire(timeout=_PATIENCE):
@@ -89,7 +121,11 @@ def _complete(record: weakref.ref[MXRecordIO], drafts: Sequence[Draft], lock: An
         warnings.warn(said, MXNetWarning, stacklevel=2)
         return
     try:
-        (_discard if any(draft.failed for draft in drafts) else commit)(*drafts)
+        if not written.begun or written.overtaken or any(draft.failed for draft in drafts):
+            _discard(*drafts)
+        else:
+            written.overtake()
+            commit(*drafts)
     finally:
         lock.release()
 
@@ -168,13 +204,16 @@ class MXRecordIO:
         self.pid = os.getpid()
         self.is_open = True
         _OPEN.add(self)
+        if self.writable:
+            self._written.begun = True
 
     def _write_anew(self) -> None:
         self._sink = Draft(resolve(self.uri)[0])
         self._drafts = [self._sink]
         # Not __del__: this also runs when the process ends, as one of multiprocessing's too, and never in a child
         # that inherited the object.
-        self._unclosed = Finalize(self, _complete, (weakref.ref(self), self._drafts, self._lock), exitpriority=0)
+        self._written = _Unclosed(self._drafts, self._lock)
+        self._unclosed = Finalize(self, _complete, (weakref.ref(self), self._written), exitpriority=0)
 
     def _find_source(self) -> None:
         self._source = open_source(self.uri)
@@ -203,6 +242,8 @@ class MXRecordIO:
                 self._source.close()
             elif self.pid == os.getpid():  # what a child has inherited is its parent's to write
                 self._unclosed.cancel()
+                if end is commit:
+                    self._written.overtake()
                 end(*self._drafts)
 
     def reset(self) -> None:
