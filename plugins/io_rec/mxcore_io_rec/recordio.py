@@ -14,7 +14,7 @@ import os
 import warnings
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from multiprocessing.util import Finalize
 from typing import Any, TypeVar
 
