@@ -1200,3 +1200,34 @@ def test_threads_that_cannot_be_started_end_those_that_were(monkeypatch):
             list(loader)
     started[0].join(10)
     assert not started[0].is_alive() and len(list(loader)) == 2
+
+
+@pytest.mark.parametrize("collected", [False, True])
+def test_threads_end_where_nobody_could_tell_them(monkeypatch, collected):
+    """Ctrl-C, or a deadline, may come amid what ends a pool, which is not called again."""
+    from mxcore.gluon.data.workers import thread_pool
+
+    def interrupted(jobs, count):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(thread_pool, "_LOOK", 0.05)
+    monkeypatch.setattr(thread_pool, "_stop", interrupted)
+    before = set(threading.enumerate())
+    pool = thread_pool.ThreadPool(2, list(range(4)), list)
+    threads = set(threading.enumerate()) - before
+    pool.submit(0, 0, [1, 2])
+    assert pool.collect(20, 20) == (0, False, [1, 2])
+    time.sleep(0.2)
+    pool.submit(1, 0, [3])  # they wait on
+    assert len(threads) == 2 and pool.collect(20, 20)[2] == [3]
+    if collected:
+        with monkeypatch.context() as quiet:
+            quiet.setattr(sys, "unraisablehook", lambda told: None)
+            del pool
+            gc.collect()
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            pool.close()
+    for t in threads:
+        t.join(20)
+        assert not t.is_alive()

@@ -19,7 +19,24 @@ if TYPE_CHECKING:
 __all__ = ["ThreadPool"]
 
 
+#: Seconds after which a thread that has nothing to do looks whether its pool is still there: what tells it of the end
+#: may be interrupted.
+_LOOK = 5.0
+
+
+def _next(jobs: queue.SimpleQueue[Any], pool: weakref.ref[ThreadPool]) -> Any:
+    """The next job; None behind the last one."""
+    while True:
+        try:
+            return jobs.get(timeout=_LOOK)
+        except queue.Empty:
+            if (found := pool()) is None or not found.alive:
+                return None
+            del found
+
+
 def _serve(
+    pool: weakref.ref[ThreadPool],
     jobs: queue.SimpleQueue[Any],
     results: queue.SimpleQueue[Any],
     dataset: Dataset,
@@ -27,7 +44,7 @@ def _serve(
     of_owner: tuple[bool, bool, bool],
 ) -> None:
     take_modes(*of_owner)
-    while (task := jobs.get()) is not None:
+    while (task := _next(jobs, pool)) is not None:
         job, indices = task
         try:
             results.put((job, False, batchify([dataset[i] for i in indices])))
@@ -63,7 +80,7 @@ class ThreadPool:
         self._results: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._open: set[int] = set()
         self._finish = weakref.finalize(self, _stop, self._jobs, count)
-        work = self._jobs, self._results, dataset, batchify, self.modes
+        work = weakref.ref(self), self._jobs, self._results, dataset, batchify, self.modes
         try:
             for number in range(count):
                 thread = threading.Thread(target=_serve, args=work, daemon=True, name=f"DataLoader-{number}")
