@@ -1291,7 +1291,9 @@ WRITES = {
 
 @pytest.mark.parametrize("F", [mx.nd, mx.np])
 @pytest.mark.parametrize("n", [5, 500])
-@pytest.mark.parametrize("key", ["rows", "one of each", "of one axis", "mask", "in between"])
+@pytest.mark.parametrize(
+    "key", ["rows", "one of each", "of one axis", "steps", "steps of two axes", "mask", "in between"]
+)
 def test_a_part_that_will_be_read_is_not_written_by_any_index(F, n, key):
     """Few places are looked at one by one, of many what lies between the first and the last."""
     b, w = F.zeros((n, 2)), F.array([1.0, 3])
@@ -1301,6 +1303,8 @@ def test_a_part_that_will_be_read_is_not_written_by_any_index(F, n, key):
         "rows": (later, 1),
         "one of each": ((later, later % 2), (1, 1)),
         "of one axis": ((slice(2, None), [1]), (slice(1, 2), 1)),
+        "steps": (slice(None, None, 2) if n < 64 else slice(2, None, 2), slice(None, None, -1)),
+        "steps of two axes": ((slice(2, None, 3), slice(None, None, -1)), (slice(1, None, 3), slice(1, None, 4))),
         "mask": (np.arange(n) > 1, np.arange(n) == 1),
         "in between": ([*range(2, n), -1], [0, n - 1] if n < 64 else [0, *range(3, n)]),
     }

@@ -376,7 +376,10 @@ def guard_item(x: Any, value: Any, items: list[Any], basic: bool) -> bool:
         if whole and not isinstance(value, (Array, numbers.Number)) and (node is None or isinstance(node, Leaf)):
             return False
         if not whole and (node is None or not node.flows):
-            parts: Iterable[Any] = [tuple(items)] if basic else _boxes(items, x._data.shape) if transfer.kept(x) else ()
+            one_box = basic and all(k.__class__ is not slice or k.step in (None, 1) for k in items)
+            parts: Iterable[Any] = (
+                [tuple(items)] if one_box else _boxes(items, x._data.shape) if transfer.kept(x) else ()
+            )
             for part in parts:
                 transfer.guard_write(x.__class__(x._data[part + (Ellipsis,)], x._st), _NAME)
         else:
@@ -390,7 +393,7 @@ _PLACES = 64
 
 
 def _boxes(items: list[Any], shape: tuple[int, ...]) -> Iterator[tuple[int | slice, ...]]:
-    """Basic indices that name together what an advanced one does, or more of it."""
+    """Basic indices that name together what an advanced one does, or one with steps, or more of it."""
     wanted: list[Any] = []
     for k in items:
         if k is None or k is Ellipsis or (is_mask(k) and not k.shape):
@@ -401,6 +404,10 @@ def _boxes(items: list[Any], shape: tuple[int, ...]) -> Iterator[tuple[int | sli
             host = _host(k)
             wanted += host.nonzero() if host.dtype.kind == "b" else [host.astype(np.int64)]
     at = [i for i, k in enumerate(wanted) if isinstance(k, np.ndarray)]
+    if not at:
+        at = [i for i, k in enumerate(wanted) if k.__class__ is slice and k.step not in (None, 1)]
+        for i, k in zip(at, np.ix_(*[np.arange(shape[i])[wanted[i]] for i in at])):
+            wanted[i] = k
     arrays = [wanted[i] for i in at]
     places = np.broadcast_arrays(*[np.where(k < 0, k + shape[i], k).clip(0, shape[i] - 1) for i, k in zip(at, arrays)])
     if places and places[0].size > _PLACES:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+import sys
 import zipfile
 from collections.abc import Iterator
 from functools import partial
@@ -15,6 +16,7 @@ import numpy as np
 from .. import _io_files
 from .._core.errors import MXNetError, error
 from .._core.params import as_dtype
+from .._interrupts import let_all_through
 from .._json import encode
 from .._npy import read_header
 from ..context import current_context
@@ -81,11 +83,17 @@ def save(file: str, arr: Any) -> None:
             raise error(
                 ValueError, f"npx.save: {key!r} is {dtype.name}, which NumPy's archives do not tell; write .params"
             )
+    before = sys.exc_info()[1]
     # As numpy.savez does it, which takes no stream that cannot go back.
-    with atomic_writer(name) as out, zipfile.ZipFile(_Counting(out), "w") as archive:  # type: ignore[call-overload]
-        for key, x in listed.items():
-            with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, x.asnumpy(), allow_pickle=False)
+    with atomic_writer(name) as out:
+        try:
+            with zipfile.ZipFile(_Counting(out), "w") as archive:  # type: ignore[call-overload]
+                for key, x in listed.items():
+                    with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
+                        np.lib.format.write_array(member, x.asnumpy(), allow_pickle=False)
+        except Exception as e:
+            let_all_through(e, before)  # an archive that is left amid a member has an error of its own
+            raise
 
 
 class _Counting:
@@ -144,6 +152,7 @@ def _of_np(x: NDArray) -> NDArray:
 
 def _read_npz(name: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
+    before = sys.exc_info()[1]
     with _io_files.reading(_io_files.regular(name)) as f:
         try:
             size = f.seek(0, os.SEEK_END)
@@ -170,6 +179,7 @@ def _read_npz(name: str) -> dict[str, Any]:
         except MXNetError:
             raise
         except Exception as e:
+            let_all_through(e, before)  # which zipfile may have put another in the place of
             raise error(ValueError, f"{name}: it is no archive of NumPy's arrays: {str(e) or type(e).__name__}") from e
     return found
 
