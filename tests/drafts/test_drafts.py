@@ -207,6 +207,17 @@ def test_a_pair_that_waits_is_completed_before_its_second_file_is_written_anew(t
         assert settle(index, owner) == str(index) and index.read_bytes() == b"new" and not waiting.exists(), n
 
 
+def test_what_came_to_wait_while_a_draft_was_written_does_not_come_behind_it(tmp_path):
+    owner, index = tmp_path / "a.rec", tmp_path / "a.idx"
+    owner.write_bytes(b"records of one that is dead")
+    with atomic_writer(index) as file:
+        waiting = Path(waits_at(str(index), owner.stat()))
+        waiting.write_bytes(b"their index")
+        file.write(b"new")
+    assert not waiting.exists()
+    assert settle(index, owner) == str(index) and index.read_bytes() == b"new"
+
+
 def test_drafts_of_other_files_are_left_alone(old):
     other = old.parent / prefix_of(str(old.parent / "g.bin"))
     other = other.with_name(other.name + "x.tmp")

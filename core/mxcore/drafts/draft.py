@@ -165,6 +165,8 @@ def commit(*drafts: Draft) -> None:
             for draft in todo:
                 draft.discard()
             return
+        for draft in todo:
+            draft._place.tidy()
         with todo[0]._place.alone() if len(todo) > 1 else contextlib.nullcontext():
             for draft in todo[1:]:
                 with _unless_done(draft):

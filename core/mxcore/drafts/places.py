@@ -39,6 +39,9 @@ class _InPlace:
     def alone(self) -> Any:
         return contextlib.nullcontext()
 
+    def tidy(self) -> None:
+        """Let what waits for this name, as its writer was killed, take its place before this does."""
+
     def wait_for(self, other: Any) -> bool:
         return False
 
@@ -57,7 +60,7 @@ class _Beside(_InPlace):
         self.target, self.kept = target, False
         #: What it is called while it waits, from when it may be.
         self.waiting: str | None = None
-        sweep(target)
+        sweep(target)  # what dead writers have left takes room on the disk
         raw: Raw | None = None
         try:
             with Uninterrupted():  # else a draft would stay until the next file is written
@@ -79,6 +82,9 @@ class _Beside(_InPlace):
 
     def alone(self) -> Any:
         return alone(os.path.dirname(self.target))
+
+    def tidy(self) -> None:
+        sweep(self.target, others=False)
 
     def wait_for(self, other: Any) -> bool:
         if not isinstance(other, _Beside):

@@ -56,6 +56,9 @@ class Remote:
         """Nothing: a store has no locks."""
         return contextlib.nullcontext()
 
+    def tidy(self) -> None:
+        """Nothing is left beside an object."""
+
     def wait_for(self, other: Any) -> bool:
         """Whether it is renamed until another one has its place, which no store does."""
         return False

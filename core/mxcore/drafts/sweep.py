@@ -22,7 +22,7 @@ _FORGOTTEN = 3600.0
 _LOOKED_AT = 100
 
 
-def sweep(target: str) -> None:
+def sweep(target: str, others: bool = True) -> None:
     """Remove the drafts of a file whose writers are dead; one that waits for a file of the folder takes its place.
 
     Those of other files are removed only later, as their names may never be written again.
@@ -31,6 +31,8 @@ def sweep(target: str) -> None:
     ----------
     target : str
         The file, as `behind_links` gives it.
+    others : bool
+        Whether to look at drafts of other files, too.
     """
     prefix, folder = prefix_of(target), os.path.dirname(target)
     with suppress(OSError):
@@ -46,7 +48,7 @@ def sweep(target: str) -> None:
                     settle(target, owner.path)
             with suppress(OSError):
                 unless_alive(draft.path, lambda path=draft.path: os.unlink(path))
-        _sweep_forgotten([entry for entry in drafts if not entry.name.startswith(prefix)])
+        _sweep_forgotten([entry for entry in drafts if others and not entry.name.startswith(prefix)])
 
 
 def _sweep_forgotten(drafts: list[os.DirEntry[str]]) -> None:
