@@ -4,6 +4,7 @@ import contextlib
 import errno
 import functools
 import gc
+import io
 import os
 import signal
 import stat
@@ -270,14 +271,17 @@ def test_an_old_files_owner_is_kept(old, monkeypatch):
 
 @posix
 def test_a_file_that_may_not_be_written_is_refused(old, monkeypatch):
-    os_open = os.open
+    def refused(opens):
+        def refuse(path, *args, **kwargs):
+            if path == str(old):
+                raise PermissionError(errno.EACCES, "no", path)
+            return opens(path, *args, **kwargs)
 
-    def refuse(path, *args, **kwargs):
-        if path == str(old):
-            raise PermissionError(errno.EACCES, "no", path)
-        return os_open(path, *args, **kwargs)
+        return refuse
 
-    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(io, "FileIO", refused(io.FileIO))
+    Draft(old).discard()  # a file that may be written and not read
+    monkeypatch.setattr(os, "open", refused(os.open))
     with pytest.raises(PermissionError, match="cannot write '.*f.bin'") as caught:
         Draft(old)
     assert isinstance(caught.value, MXNetError) and left(old.parent) == []

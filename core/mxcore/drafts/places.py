@@ -127,6 +127,17 @@ class _Beside(_InPlace):
                 os.unlink(self.path)
 
 
+def _try_to_write(path: str) -> None:
+    """Open a file that is there as a writer would; an OSError tells why it cannot be."""
+    try:
+        # It has an owner from the first moment on: a signal's handler may raise at any time.
+        with Uninterrupted(), io.FileIO(path, "r+"):
+            pass
+    except PermissionError:
+        with Uninterrupted():  # it may be one that can be written and not read
+            os.close(os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0)))
+
+
 def local_place(name: str) -> _InPlace:
     """Where a local file is written: beside it wherever a new one may take its place, else in place.
 
@@ -148,8 +159,7 @@ def local_place(name: str) -> _InPlace:
             return _InPlace(path)
         if old is not None:
             try:  # opening tells, too, that another process has removed it meanwhile
-                with Uninterrupted():
-                    os.close(os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0)))
+                _try_to_write(path)
             except FileNotFoundError:
                 old = None
         if old is not None and not may_be_replaced(target, old):
