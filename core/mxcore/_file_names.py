@@ -14,7 +14,10 @@ from ._interrupts import let_through
 from .base import MXNetError, error
 from .urls import LOCAL, PathLike, is_folder, is_url, text_of
 
-__all__ = ["checked", "explained", "local_path"]
+__all__ = ["OURS", "checked", "explained", "local_path"]
+
+#: How the names of all drafts begin.
+OURS = ".mxcore-"
 
 
 def checked(path: PathLike, what: str = "a file name", empty: bool = False) -> str:
@@ -123,7 +126,7 @@ def _outside(problem: Exception) -> Exception:
 def _reason(name: str, problem: OSError) -> str:
     reason = problem.strerror or str(problem) or type(problem).__name__
     path = None if is_url(name) else local_path(name)
-    if problem.filename not in (None, path) and ".mxcore-" not in str(problem.filename):
+    if problem.filename not in (None, path) and OURS not in str(problem.filename):
         reason = str(problem)  # it is about another file
     if path and isinstance(problem, FileNotFoundError):
         folder = os.path.dirname(path) or "."

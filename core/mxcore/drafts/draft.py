@@ -14,6 +14,7 @@ from ..base import error
 from ..urls import is_url
 from .blocks import thread
 from .names import called
+from .place import Place
 from .places import local_place
 from .raw import again
 from .stores import Remote
@@ -63,7 +64,7 @@ class Draft:
         self.ended = self.done = False
         self._pid = os.getpid()
         self._lock = fork_safe_lock()
-        self._place: Any = Remote(self.name) if is_url(self.name) else local_place(self.name)
+        self._place: Place = Remote(self.name) if is_url(self.name) else local_place(self.name)
         #: The binary file object that `write` writes to.
         self.file = self._place.file
 
@@ -155,8 +156,8 @@ def commit(*drafts: Draft) -> None:
     try:
         for draft in todo:
             with draft._explained():
-                if draft.failed:
-                    raise again(draft._place.problem)
+                if (problem := draft._place.problem) is not None:
+                    raise again(problem)
                 draft._place.seal()
         for c in before:  # this is a signal handler in the middle of them: what is older comes first
             c.hurry()

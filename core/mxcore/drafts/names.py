@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 import re
 
-from .._file_names import checked, local_path
+from .._file_names import OURS, checked, local_path
 from .._interrupts import let_through, suppress
 from ..urls import is_url
 
 __all__ = ["DRAFT", "OURS", "behind_links", "called", "key_of", "prefix_of", "token", "waits_at"]
 
-#: How the names of all drafts begin.
-OURS = ".mxcore-"
-
 #: A draft, or what waits for the file of a key.
-DRAFT = re.compile(r"\.mxcore-[0-9a-f]{32}-(?:[0-9a-f]{16}|([0-9a-f]+-[0-9a-f]+-[0-9a-f]+))\.tmp")
+DRAFT = re.compile(re.escape(OURS) + r"[0-9a-f]{32}-(?:[0-9a-f]{16}|([0-9a-f]+-[0-9a-f]+-[0-9a-f]+))\.tmp")
 
 
 def called(path: str | os.PathLike[str]) -> str:

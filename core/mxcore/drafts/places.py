@@ -13,16 +13,17 @@ from .._file_names import explained, local_path
 from .._interrupts import Uninterrupted
 from .locks import alone, create, fcntl, same, sync_folder
 from .names import behind_links, waits_at
+from .place import Place
 from .raw import Raw
 from .rights import may_be_replaced, takes_over
-from .sweep import sweep
+from .sweep import settle_waiting, sweep
 
 __all__ = ["local_place"]
 
 _BUFFER = 1 << 18
 
 
-class _InPlace:
+class _InPlace(Place):
     """A pipe, a device, a file that nothing can be put beside."""
 
     def __init__(self, path: str) -> None:
@@ -36,15 +37,6 @@ class _InPlace:
     def seal(self) -> None:
         self.file.flush()
 
-    def alone(self) -> Any:
-        return contextlib.nullcontext()
-
-    def tidy(self) -> None:
-        """Let what waits for this name, as its writer was killed, take its place before this does."""
-
-    def wait_for(self, other: Any) -> bool:
-        return False
-
     def put(self) -> None:
         self.file.close()
 
@@ -57,7 +49,7 @@ class _Beside(_InPlace):
     """A file beside a local target, under a lock."""
 
     def __init__(self, target: str, old: os.stat_result | None) -> None:
-        self.target, self.kept = target, False
+        self.target = target
         #: What it is called while it waits, from when it may be.
         self.waiting: str | None = None
         sweep(target)  # what dead writers have left takes room on the disk
@@ -84,9 +76,9 @@ class _Beside(_InPlace):
         return alone(os.path.dirname(self.target))
 
     def tidy(self) -> None:
-        sweep(self.target, others=False)
+        settle_waiting(self.target)
 
-    def wait_for(self, other: Any) -> bool:
+    def wait_for(self, other: Place) -> bool:
         if not isinstance(other, _Beside):
             return False
         self.waiting = waits_at(self.target, os.fstat(other.file.fileno()))
@@ -95,7 +87,7 @@ class _Beside(_InPlace):
         return True
 
     def placed(self) -> bool:
-        """Whether the draft has been renamed: nobody else has a reason to touch its name."""
+        # It has been renamed: nobody else has a reason to touch its name.
         return not os.path.lexists(self.path)
 
     def put(self) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from typing import Any
 
 from .._file_names import explained
 from ..urls import links, store, uncached
 from .caches import forget
-from .names import token
+from .names import OURS, token
+from .place import Place
 
 __all__ = ["Remote"]
 
@@ -18,19 +18,12 @@ __all__ = ["Remote"]
 _OBJECT_STORES = frozenset(("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "obs", "oci"))
 
 
-class Remote:
+class Remote(Place):
     """A file in a store: written under another name and moved, or uploaded, and shown once it is complete.
 
     Parameters
     ----------
     url : str
-
-    Attributes
-    ----------
-    file : binary file object
-        To write to.
-    problem : None
-        Errors of stores are told where they occur.
     """
 
     def __init__(self, url: str) -> None:
@@ -39,8 +32,7 @@ class Remote:
             self._fs, self._caches = uncached(found)
         self._moved = _OBJECT_STORES.isdisjoint(links(url))
         folder, slash, _ = self._path.rpartition("/")
-        self._at = f"{folder}{slash}.mxcore-{token()}.tmp" if self._moved else self._path
-        self.problem = None
+        self._at = f"{folder}{slash}{OURS}{token()}.tmp" if self._moved else self._path
         with explained(url, "write", foreign=True):
             # A move to a folder goes into it; an object may be named as others begin.
             if url.endswith("/") or (self._moved and self._fs.isdir(self._path)):
@@ -51,17 +43,6 @@ class Remote:
         """Upload what is moved afterwards; of an object the upload is the last step."""
         if self._moved:
             self.file.close()
-
-    def alone(self) -> Any:
-        """Nothing: a store has no locks."""
-        return contextlib.nullcontext()
-
-    def tidy(self) -> None:
-        """Nothing is left beside an object."""
-
-    def wait_for(self, other: Any) -> bool:
-        """Whether it is renamed until another one has its place, which no store does."""
-        return False
 
     def put(self) -> None:
         """Let it take its place; caches forget what was there."""
@@ -74,13 +55,6 @@ class Remote:
         forget(self._caches, self._path)
 
     def drop(self, mine: bool) -> None:
-        """Leave nothing of it.
-
-        Parameters
-        ----------
-        mine : bool
-            Whether this process began it: else another may complete it.
-        """
         with contextlib.suppress(Exception):
             self.file.discard()
         with contextlib.suppress(Exception):

@@ -12,7 +12,7 @@ from .locks import unless_alive
 from .names import DRAFT, OURS, key_of, prefix_of
 from .pairs import settle
 
-__all__ = ["sweep"]
+__all__ = ["settle_waiting", "sweep"]
 
 #: In seconds: who writes another file removes a draft that nobody has written to for so long. A dead writer's lock is
 #: free, but some network disks show no locks of other machines, and no living writer should rest for so long there.
@@ -22,7 +22,7 @@ _FORGOTTEN = 3600.0
 _LOOKED_AT = 100
 
 
-def sweep(target: str, others: bool = True) -> None:
+def sweep(target: str) -> None:
     """Remove the drafts of a file whose writers are dead; one that waits for a file of the folder takes its place.
 
     Those of other files are removed only later, as their names may never be written again.
@@ -31,41 +31,63 @@ def sweep(target: str, others: bool = True) -> None:
     ----------
     target : str
         The file, as `behind_links` gives it.
-    others : bool
-        Whether to look at drafts of other files, too.
     """
-    prefix, folder = prefix_of(target), os.path.dirname(target)
+    folder, prefix = os.path.dirname(target), prefix_of(target)
     with suppress(OSError):
-        # There may be a hundred thousand files, and as a rule no draft: names alone are had in half of the time.
-        if not [name for name in os.listdir(folder) if name.startswith(OURS)]:
-            return
-    with suppress(OSError), os.scandir(folder) as entries:
-        found = list(entries)
-        drafts = [entry for entry in found if entry.name.startswith(OURS)]
-        for draft in [entry for entry in drafts if entry.name.startswith(prefix)]:
-            for owner in found:
-                if draft.name.startswith(f"{prefix}{owner.inode():x}-"):
-                    settle(target, owner.path)
+        drafts = _begin_with(OURS, folder)
+        mine = [name for name in drafts if name.startswith(prefix)]
+        _settle(target, mine)
+        for name in mine:
+            path = os.path.join(folder, name)
             with suppress(OSError):
-                unless_alive(draft.path, lambda path=draft.path: os.unlink(path))
-        _sweep_forgotten([entry for entry in drafts if others and not entry.name.startswith(prefix)])
+                unless_alive(path, functools.partial(os.unlink, path))
+        _sweep_forgotten(folder, [name for name in drafts if not name.startswith(prefix)])
 
 
-def _sweep_forgotten(drafts: list[os.DirEntry[str]]) -> None:
+def settle_waiting(target: str) -> None:
+    """Let what waits for a file of the folder take the place of another.
+
+    Parameters
+    ----------
+    target : str
+        That one, as `behind_links` gives it.
+    """
+    with suppress(OSError):
+        _settle(target, _begin_with(prefix_of(target), os.path.dirname(target)))
+
+
+def _begin_with(start: str, folder: str) -> list[str]:
+    """Names of a folder's files: there may be a hundred thousand others, so of none more is asked than that."""
+    return [name for name in os.listdir(folder) if name.startswith(start)]
+
+
+def _settle(target: str, drafts: list[str]) -> None:
+    """Let those of its drafts take the place of a file that wait for one of its folder."""
+    waiting = tuple([name for name in drafts if (match := DRAFT.fullmatch(name)) and match[1]])
+    if waiting:
+        with os.scandir(os.path.dirname(target)) as entries:
+            for owner in entries:
+                start = f"{prefix_of(target)}{owner.inode():x}-"
+                if any(name.startswith(start) for name in waiting):
+                    settle(target, owner.path)
+
+
+def _sweep_forgotten(folder: str, drafts: list[str]) -> None:
     """Remove drafts that nobody holds or has written to for long.
 
     What waits for a file stays until somebody reads or writes it, as the file may be in another folder; unless that
     file was never completed, and is removed here.
     """
-    known = [(match[1], entry) for entry in drafts if (match := DRAFT.fullmatch(entry.name))]
+    known = [(match[1], name) for name in drafts if (match := DRAFT.fullmatch(name))]
     known.sort(key=lambda each: each[0] is not None)  # what others wait for comes first
     last = time.time() - _FORGOTTEN
     gone: set[str | None] = {None}
-    for waits_for, entry in known[:_LOOKED_AT]:
+    for waits_for, name in known[:_LOOKED_AT]:
+        path = os.path.join(folder, name)
         with suppress(OSError):
-            found = entry.stat(follow_symlinks=False)
+            found = os.lstat(path)
             if waits_for in gone and stat.S_ISREG(found.st_mode) and found.st_mtime < last:
-                unless_alive(entry.path, functools.partial(_remove, entry.path, key_of(found), gone))
+                unless_alive(path, functools.partial(_remove, path, key_of(found), gone))
 
 
 def _remove(path: str, key: str, gone: set[str | None]) -> None:

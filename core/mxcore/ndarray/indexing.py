@@ -32,6 +32,7 @@ __all__ = [
     "is_itself",
     "is_mask",
     "items_of",
+    "of_graph",
     "one_run",
     "pattern_of",
     "put",
@@ -316,19 +317,19 @@ def set_item(x: Any, key: Any, value: Any) -> None:
     writing(x, spared, x, _set_item, key, value)
 
 
-def spared(x: Any, write: Callable[..., bool], *args: Any) -> None:
+def spared(x: Any, store: Callable[..., bool], *args: Any) -> None:
     """Write to an array; where that tells that no part was met which gradients will read, they are not told of it.
 
     Parameters
     ----------
     x : NDArray
-    write : callable
+    store : callable
         Writes, and returns whether it has looked for these.
     *args
         What it gets behind `x`.
     """
     st, before = x._st, x._st.version
-    looked = write(x, *args)
+    looked = store(x, *args)
     for reader in [*getattr(st, "readers", ())] if looked else ():
         node = reader()
         if node is not None and node.flows and (saved := node.saved) is not None and saved[2]:
@@ -343,7 +344,7 @@ def _set_item(x: Any, key: Any, value: Any) -> bool:
     if everything and value is x:  # as in ``x[:] += 1``
         return False
     st, looked = x._st, bool(state.record) and guard_item(x, value, items, basic)
-    if state.record and isinstance(value, Array) and value._entry is not None:
+    if state.record and of_graph(value):
         refuse_view(x, value, items, basic)
         _recorded(x, items, basic, value)
     elif everything:
@@ -360,30 +361,28 @@ def _set_item(x: Any, key: Any, value: Any) -> bool:
     return looked
 
 
+def of_graph(value: Any) -> bool:
+    """Whether a value that is written is an array with a place on the tape."""
+    return isinstance(value, Array) and value._entry is not None
+
+
 def guard_item(x: Any, value: Any, items: list[Any], basic: bool) -> bool:
     """Refuse what must not be written while recording, as MXNet does; tells whether gradients read none of it for sure.
 
     A variable takes values of the host as a whole: what is computed of it from then on is of these. Of a constant that
     part may be written which no gradient will read.
     """
-    of_graph = isinstance(value, Array) and value._entry is not None
     node = x._entry and x._entry[0]
     if state.record is not True:  # but notes calls as a graph
-        if node is not None or of_graph:
+        if node is not None or of_graph(value):
             transfer.guard_write(x, _NAME)
-    elif node is not None or of_graph or hasattr(x._st, "readers"):
+    elif node is not None or of_graph(value) or hasattr(x._st, "readers"):
         whole = basic and _covers(items, x._data.shape)
         if whole and not isinstance(value, (Array, numbers.Number)) and (node is None or isinstance(node, Leaf)):
             return False
-        if not whole and (node is None or not node.flows):
-            one_box = basic and all(k.__class__ is not slice or k.step in (None, 1) for k in items)
-            parts: Iterable[Any] = (
-                [tuple(items)] if one_box else _boxes(items, x._data.shape) if transfer.kept(x) else ()
-            )
-            for part in parts:
-                transfer.guard_write(x.__class__(x._data[part + (Ellipsis,)], x._st), _NAME)
-        else:
-            transfer.guard_write(x, _NAME)
+        partly = not whole and (node is None or not node.flows) and transfer.kept(x)
+        for part in _boxes(items, x._data.shape) if partly else [()]:
+            transfer.guard_write(x.__class__(x._data[part + (Ellipsis,)], x._st) if part else x, _NAME)
         return True
     return False
 
@@ -393,7 +392,7 @@ _PLACES = 64
 
 
 def _boxes(items: list[Any], shape: tuple[int, ...]) -> Iterator[tuple[int | slice, ...]]:
-    """Basic indices that name together what an advanced one does, or one with steps, or more of it."""
+    """Basic indices without steps that name together what an index does, or more of it."""
     wanted: list[Any] = []
     for k in items:
         if k is None or k is Ellipsis or (is_mask(k) and not k.shape):

@@ -22,6 +22,7 @@ from ..indexing import (
     guard_item,
     is_itself,
     items_of,
+    of_graph,
     one_run,
     pattern_of,
     put_recorded,
@@ -129,7 +130,7 @@ def _set_item(x: Any, key: Any, value: Any) -> bool:
     if everything and value is x:  # as in ``x[:] += 1``
         return False
     looked = bool(state.record) and guard_item(x, value, items, basic)
-    if state.record and isinstance(value, Array) and value._entry is not None:
+    if state.record and of_graph(value):
         refuse_view(x, value, items, basic)
         _recorded(x, items, basic, value)
     elif everything:
