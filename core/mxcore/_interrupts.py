@@ -11,12 +11,23 @@ import signal
 import sys
 import threading
 from _signal import getsignal
+from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any
 
 from ._forks import at_fork
 
-__all__ = ["Uninterrupted", "given", "handled", "handlers", "let_all_through", "let_through", "passing", "suppress"]
+__all__ = [
+    "Uninterrupted",
+    "descriptor",
+    "given",
+    "handled",
+    "handlers",
+    "let_all_through",
+    "let_through",
+    "passing",
+    "suppress",
+]
 
 #: Where mxcore's own files are, but for those of plugins.
 _HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
@@ -205,6 +216,39 @@ class suppress(contextlib.suppress):
 
     def __exit__(self, kind: Any, exc: Any, tb: Any) -> bool:
         return bool(super().__exit__(kind, exc, tb)) and not by_a_handler(exc)
+
+
+@contextlib.contextmanager
+def descriptor(path: str, flags: int) -> Iterator[int]:
+    """Open a file for a with-block and close it behind it, also if a signal's handler raises as soon as it is open.
+
+    Parameters
+    ----------
+    path : str
+    flags : int
+        As for `os.open`.
+
+    Examples
+    --------
+    >>> with descriptor(os.devnull, os.O_RDONLY) as handle:
+    ...     os.read(handle, 10)
+    b''
+    """
+    held: list[int] = []
+    # Into a list in one call, and out of it: a handler comes before it or behind it, and as a rule once.
+    try:
+        try:
+            held.extend(map(os.open, (path,), (flags | getattr(os, "O_BINARY", 0),)))
+            yield held[0]
+        finally:
+            _close(held)
+    finally:
+        _close(held)
+
+
+def _close(held: list[int]) -> None:
+    with suppress(OSError):
+        any(map(os.close, map(held.pop, [0] * len(held))))
 
 
 class Uninterrupted:

@@ -31,12 +31,14 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
-from ._interrupts import let_through, suppress
+from ._interrupts import descriptor, let_through, suppress
 
 __all__ = ["CodeCache", "Places"]
 
 _MAGIC = b"mxcore-code-1\n"
 _DIGEST = 32
+#: How an entry is opened: a pipe of its name would wait for its other end.
+_AT_ONCE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
 #: Seconds after which a file that was never renamed has lost its writer; after which use of an entry is noted again;
 #: and after which an entry that was not used is of a version, or of a network, that is gone.
 _ORPHAN, _NOTED, _UNUSED = 3600, 3600, 90 * 86400
@@ -132,7 +134,7 @@ class CodeCache:
         """The content of an entry; None if there is none that is whole and ours."""
         for where in self.places.read:
             try:
-                with open(where / name, "rb", opener=_at_once) as f:
+                with descriptor(os.fspath(where / name), _AT_ONCE) as handle, open(handle, "rb", closefd=False) as f:
                     found = os.fstat(f.fileno())
                     data = f.read() if stat.S_ISREG(found.st_mode) and _ours(found) else b""
             except OSError as e:
@@ -363,10 +365,6 @@ def _others_write(found: os.stat_result) -> bool:
 def _ours(found: os.stat_result) -> bool:
     """Whether nobody but this user or root can have written it."""
     return os.name != "posix" or found.st_uid in (os.geteuid(), 0) and not _others_write(found)
-
-
-def _at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # a pipe would wait for its other end
 
 
 def _digest(name: str, content: bytes) -> bytes:

@@ -2,8 +2,10 @@
 
 import functools
 import gc
+import itertools
 import os
 import signal
+import sys
 import threading
 from pathlib import Path
 
@@ -11,11 +13,11 @@ import pytest
 
 import mxcore as mx
 from mxcore._core.errors import said
-from mxcore._interrupts import Uninterrupted, handled
+from mxcore._interrupts import Uninterrupted, descriptor, handled
 from mxcore._workers import begin
 from mxcore.codecache import CodeCache, Places
 from mxcore.plugin import KernelSet, Latch, MXNetError, compute_without, error, op
-from tests.descriptors import not_there, open_descriptors
+from tests.descriptors import TOLD, not_there, open_descriptors
 
 
 def test_an_interrupt_comes_at_the_end(ctrl_c):
@@ -410,3 +412,31 @@ def test_a_deadline_amid_what_an_error_says(too_late, monkeypatch, tmp_path):
     monkeypatch.setattr(os, "stat", lambda path, *a, **k: too_late() if path == str(tmp_path) else stat(path, *a, **k))
     with pytest.raises(Wrong):
         mx.nd.load(str(tmp_path / "missing.params"))
+
+
+@pytest.mark.skipif(not TOLD, reason="what is open cannot be seen")
+def test_what_a_handler_raises_at_any_instruction_leaves_no_descriptor(tmp_path):
+    ours = descriptor.__wrapped__.__code__.co_filename
+    before, left = open_descriptors(), itertools.count()
+
+    def late(frame, event, _):
+        frame.f_trace_opcodes = True
+        if frame.f_code.co_filename == ours and event == "opcode" and next(left) == at:
+            raise TimeoutError
+        return late
+
+    for at in itertools.count():
+        left = itertools.count()
+        outside = sys.gettrace()
+        try:
+            sys.settrace(late)
+            with descriptor(str(tmp_path), os.O_RDONLY) as handle:
+                os.fstat(handle)
+        except TimeoutError:
+            pass
+        else:
+            break
+        finally:
+            sys.settrace(outside)
+        assert not not_there(before), f"at instruction {at}"
+    assert at > 50 and not not_there(before)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import time
 from collections.abc import Iterator
 from typing import Any
 
-from .._interrupts import Uninterrupted, suppress
+from .._interrupts import Uninterrupted, descriptor, suppress
 from .names import prefix_of, token
 from .raw import Raw
 
@@ -19,6 +18,9 @@ except ImportError:  # Windows, where a file that is open cannot be removed
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["alone", "create", "fcntl", "same", "sync_folder", "unless_alive"]
+
+#: How a folder is opened.
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 
 
 def create(target: str, mode: int) -> tuple[Raw, str]:
@@ -75,31 +77,14 @@ def unless_alive(path: str, action: Any) -> bool:
     if fcntl is None:
         action()
         return True
-    with Uninterrupted(), io.FileIO(path, "r+", opener=_no_link) as draft:
+    with Uninterrupted(), descriptor(path, os.O_RDWR | os.O_NOFOLLOW) as draft:
         try:
             fcntl.flock(draft, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if same(draft.fileno(), path):
+            if same(draft, path):
                 action()
             return True
         except BlockingIOError:
             return False
-
-
-def _no_link(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
-
-
-@contextlib.contextmanager
-def _opened(folder: str) -> Iterator[int]:
-    """A folder's descriptor, which is put into a list in one call: a signal's handler comes before it or behind it."""
-    held: list[int] = []
-    try:
-        held.extend(map(os.open, (folder,), (os.O_RDONLY | getattr(os, "O_DIRECTORY", 0),)))
-        yield held[0]
-    finally:
-        if held:
-            with suppress(OSError):
-                os.close(held[0])
 
 
 @contextlib.contextmanager
@@ -113,7 +98,7 @@ def alone(folder: str) -> Iterator[None]:
     with Uninterrupted(), contextlib.ExitStack() as until_the_end:
         with suppress(OSError):
             if fcntl is not None:
-                handle = until_the_end.enter_context(_opened(folder))
+                handle = until_the_end.enter_context(descriptor(folder, _FOLDER))
                 for _ in range(200):
                     try:
                         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -132,5 +117,5 @@ def sync_folder(folder: str) -> None:
         In which it was.
     """
     if hasattr(os, "O_DIRECTORY"):
-        with suppress(OSError), Uninterrupted(), _opened(folder) as handle:
+        with suppress(OSError), Uninterrupted(), descriptor(folder, _FOLDER) as handle:
             os.fsync(handle)

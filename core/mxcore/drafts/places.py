@@ -10,7 +10,7 @@ import stat
 from typing import Any
 
 from .._file_names import explained, local_path
-from .._interrupts import Uninterrupted
+from .._interrupts import Uninterrupted, descriptor
 from .locks import alone, create, fcntl, same, sync_folder
 from .names import behind_links, waits_at
 from .place import Place
@@ -126,8 +126,9 @@ def _try_to_write(path: str) -> None:
         with Uninterrupted(), io.FileIO(path, "r+"):
             pass
     except PermissionError:
-        with Uninterrupted():  # it may be one that can be written and not read
-            os.close(os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0)))
+        # It may be one that can be written and not read.
+        with Uninterrupted(), descriptor(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0)):
+            pass
 
 
 def local_place(name: str) -> _InPlace:
