@@ -6,8 +6,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import mxcore as mx
+from mxcore import channels_last
 from mxcore.executor import CachedOp, passes_off
-from mxcore_onednn import calls, channels_last, last, plan, rules
+from mxcore_onednn import calls, last, plan, rules
 from mxcore_onednn.convolution import Geometry
 from mxcore_onednn.library import ISA_AVX2, ISA_AVX512, NoMemory
 from tests.cpu_onednn.support import check_close

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import mxcore as mx
-from mxcore import autograd
+from mxcore import autograd, channels_last
 from mxcore.executor import passes_off
 from mxcore_cpu.kernels import winograd
-from mxcore_onednn import channels_last, last, others, rules
+from mxcore_onednn import last, others, rules
 from mxcore_onednn.convolution import Geometry
 from mxcore_onednn.library import ISA_AVX2, ISA_AVX512
 

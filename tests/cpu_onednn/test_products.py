@@ -283,7 +283,7 @@ def used(threads):
 import mxcore as mx
 from mxcore import autograd
 from mxcore.gluon import nn
-from mxcore_onednn import channels_last
+from mxcore import channels_last
 channels_last._worth = lambda turned, spared: True
 net = nn.HybridSequential()
 for stride in (1, 2, 1):

@@ -20,7 +20,7 @@ LEVELS = {
     "fusion": 1, "philox": 1, "parameters": 1, "gradient": 1, "composing": 1, "crossing": 1, "declarations": 1,
     "typing": 1, "wellformed": 1, "layouts": 1, "twins": 1, "kinds": 1, "_noting": 1, "halves": 1,
     "looking": 1, "_heads": 1, "_ending": 1, "inference": 1, "_scopes": 1, "_archives": 1, "_npy": 1,
-    "_file_names": 1,
+    "_file_names": 1, "channels_last": 1,
     "ops": 2, "np_functions": 2,
     "ndarray": 3, "symbol": 3, "executor": 3,
     "compat": 5, "cli": 5, "__main__": 5,
