@@ -71,7 +71,7 @@ class CodeCache:
     Attributes
     ----------
     unkept : dict of Path to str
-        Of all caches of this process: entries that could not be written, and why.
+        Of all caches of this process: entries that could not be written, or stay, and why.
 
     Examples
     --------
@@ -89,6 +89,8 @@ class CodeCache:
         self._names = re.compile(f"{kind}-[0-9a-f]{{16}}")
         #: Folder -> bytes that this process has written there since it has looked what may go.
         self._written: dict[Path, int] = {}
+        #: What it has written.
+        self._saved: set[Path] = set()
 
     @functools.cached_property
     def folder(self) -> Path:
@@ -171,6 +173,7 @@ class CodeCache:
             with open(part, "xb", opener=functools.partial(os.open, mode=0o600)) as f:
                 f.write(_MAGIC + _digest(name, content) + content)
             os.replace(part, where / name)
+            self._saved.add(where / name)
         except OSError as e:
             with contextlib.suppress(OSError):
                 os.unlink(part)
@@ -247,7 +250,8 @@ class CodeCache:
             if gone:
                 emptied.add(place)
         for path in _too_much(entries):  # the folder stays: a process of another version may write to it
-            _removed(path)
+            if _removed(path) and path in self._saved:
+                self.unkept[path] = "MXCORE_CACHE_BYTES allows less than this process needs"
         for place in emptied - {where}:
             with suppress(OSError):
                 place.rmdir()  # if nothing is left in it

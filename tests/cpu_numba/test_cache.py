@@ -64,6 +64,7 @@ def test_code_of_an_image_is_found_under_another_kernel(monkeypatch):
 def here(tmp_path, monkeypatch):
     """A folder that is used in this process."""
     monkeypatch.setitem(vars(CODE), "places", codecache.Places((tmp_path,), tmp_path))
+    monkeypatch.setattr(codecache.CodeCache, "unkept", {})
     return tmp_path
 
 
@@ -256,6 +257,20 @@ def test_of_too_many_bytes_the_longest_unused_go(here, monkeypatch):
     assert len(entries(here)) == 25
 
 
+def test_what_the_process_wrote_itself_and_cannot_stay_is_counted(here, monkeypatch):
+    """`mxcore warm` says then that it is not ready."""
+    aged(here, [10_000] * 3)
+    CODE._saved.clear()  # another process wrote these
+    monkeypatch.setenv("MXCORE_CACHE_BYTES", "20000")
+    CODE.save("a.code", b"y" * 9_000)
+    assert entries(here) == {"2.code", "a.code"} and not CODE.unkept
+    for name in "bcd":
+        CODE.save(f"{name}.code", b"y" * 9_000)
+    gone = {f"{name}.code" for name in "abcd"} - entries(here)
+    assert gone and {*CODE.unkept} == {here / name for name in gone}
+    assert "MXCORE_CACHE_BYTES" in CODE.unkept[here / "a.code"]
+
+
 def test_bytes_of_other_versions_count(tmp_path, monkeypatch):
     mine, other = tmp_path / f"numba-{'0' * 16}", tmp_path / f"numba-{'1' * 16}"
     other.mkdir()
@@ -408,7 +423,6 @@ def test_what_finds_no_folder_is_counted(monkeypatch):
 
 
 def test_what_finds_no_room_is_told_once(here, monkeypatch):
-    monkeypatch.setattr(codecache.CodeCache, "unkept", {})
     codecache._warn_once.cache_clear()
 
     def full(*args):
