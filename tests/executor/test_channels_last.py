@@ -28,7 +28,7 @@ def turning():
 
     def turning(**options):
         def nhwc(graph):
-            return channels_last.channels_last(graph, CONVOLUTIONS, ["cpu", "toy_device"], **options)
+            return channels_last.channels_last(graph, CONVOLUTIONS, ["cpu", "gpu"], **options)
 
         @hookimpl
         def mxcore_graph_passes():

@@ -302,6 +302,51 @@ def test_shared_parameters_once_or_twice(tmp_path):
     assert (other(x).asnumpy() == net(x).asnumpy()).all()
 
 
+@pytest.mark.parametrize("load", ["load_parameters", "load", "load_dict"])
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (mx.nd.ones((2,)), r"'net_dense1_bias'.*: shape incompatible expected \(3,\) vs saved \(2,\)"),
+        (
+            mx.nd.ones((3,), dtype="float16"),
+            "'net_dense1_bias'.*: dtype incompatible expected float32 vs saved float16.*cast",
+        ),
+    ],
+)
+def test_a_single_difference_leaves_the_network_as_it_was_and_names_the_file(tmp_path, load, bad, said):
+    f = str(tmp_path / "p.params")
+    net = nn.HybridSequential(prefix="net_")
+    with net.name_scope():
+        net.add(nn.Dense(3, in_units=2), nn.Dense(3, in_units=3))
+    net.initialize(mx.init.Constant(7))
+    by_place = load == "load_parameters"
+    params = net._collect_params_with_prefix() if by_place else dict(net.collect_params().items())
+    last = "1.bias" if by_place else "net_dense1_bias"
+    before = {n: p.data().asnumpy() for n, p in params.items()}
+    values = {**{n: mx.nd.ones(p.shape) for n, p in params.items()}, last: bad}
+    mx.nd.save(f, values)
+    with pytest.raises(AssertionError, match=said) as e:
+        if load == "load_dict":
+            net.collect_params().load_dict(values)
+        else:
+            (net.load_parameters if by_place else net.collect_params().load)(f)
+    assert load == "load_dict" or f in str(e.value)
+    for n, p in params.items():
+        np.testing.assert_array_equal(p.data().asnumpy(), before[n], err_msg=n)
+
+
+def test_places_that_differ_leave_the_network_as_it_was(tmp_path):
+    f = str(tmp_path / "p.params")
+    net = nn.Dense(3, in_units=2)
+    net.initialize(mx.init.Constant(7), ctx=[mx.cpu(0), mx.cpu(1)])
+    mx.nd.save(f, {"weight": mx.nd.ones((3, 2)), "bias": mx.nd.ones((3,))})
+    with pytest.raises(
+        AssertionError, match=r"(?s)p\.params.*weight: it cannot be put on \[cpu\(2\)\] because it was previous"
+    ):
+        net.load_parameters(f, ctx=mx.cpu(2))
+    assert (net.weight.data(mx.cpu(0)).asnumpy() == 7).all()
+
+
 def test_differences_are_listed(tmp_path):
     f = str(tmp_path / "p.params")
     net = Tied(wide=5)
@@ -311,7 +356,11 @@ def test_differences_are_listed(tmp_path):
     before.initialize(mx.init.One())
     with pytest.raises(AssertionError) as e:
         before.load_parameters(f)
-    for line in ("a.weight: expected (4, 3), saved (5, 3)", "c.weight: expected (2, 4), saved (2, 5)"):
+    for line in (
+        "5 parameters of the network and file ",
+        "a.weight: shape incompatible expected (4, 3) vs saved (5, 3)",
+        "c.weight: shape incompatible expected (2, 4) vs saved (2, 5)",
+    ):
         assert line in str(e.value)
     # Nothing was half loaded, not even what would have fitted.
     assert (before.c.bias.data().asnumpy() == 0).all() and (before.c.weight.data().asnumpy() == 1).all()

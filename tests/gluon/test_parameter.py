@@ -357,7 +357,11 @@ def test_load_names_the_differences(tmp_path):
     wrong.get("b", shape=(4,))
     with pytest.raises(AssertionError) as e:
         wrong.load(f)
-    assert "n_a: expected (3,), saved (2,)" in str(e.value) and "n_b: expected (4,), saved (2,)" in str(e.value)
+    for line in (
+        "n_a: shape incompatible expected (3,) vs saved (2,)",
+        "n_b: shape incompatible expected (4,) vs saved",
+    ):
+        assert line in str(e.value)
     mx.nd.save(f, [mx.nd.ones((2,))])
     with pytest.raises(ValueError, match="without names"):
         d.load(f)

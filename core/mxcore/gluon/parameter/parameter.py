@@ -320,6 +320,30 @@ class Parameter:
         self._grad, self._data = grad, data
         changes.last = object()
 
+    def _known_contexts(self) -> list[Context] | None:
+        """Where it is, or will be; None if nobody has said so yet."""
+        if self._data is not None:
+            return self._ctx_list
+        return self._deferred_init[1] if self._deferred_init else None
+
+    def _misfit(
+        self, data: NDArray | np.ndarray[Any, Any], ctx: Context | Sequence[Context] | None, cast_dtype: bool
+    ) -> str | None:
+        """Why a loaded array cannot be taken over, for messages; arguments as for `_load_init`."""
+        if self._shape is not None and (
+            len(self._shape) != len(data.shape) or any(a > 0 and a != b for a, b in zip(self._shape, data.shape))
+        ):
+            return f"shape incompatible expected {self._shape} vs saved {tuple(data.shape)}"
+        if not cast_dtype and dtype_name(self._dtype) != dtype_name(data.dtype):
+            return (
+                f"dtype incompatible expected {dtype_name(self._dtype)} vs saved {dtype_name(data.dtype)}. "
+                "Set cast_dtype=True to cast the dtype of saved params."
+            )
+        known = self._known_contexts()
+        if known is not None and ctx is not None and set(ctx := context_list(ctx)) != set(known):
+            return f"it cannot be put on {ctx} because it was previous initialized on {known}."
+        return None
+
     def _load_init(
         self,
         data: NDArray | np.ndarray[Any, Any],
@@ -343,32 +367,17 @@ class Parameter:
             _one_of("dtype_source", dtype_source, ("current", "saved"))
         ctx = None if ctx is None else context_list(ctx)
         failed = f"Failed loading Parameter '{self.name}' from saved params: "
-        if self._shape is not None:
-            if len(self._shape) != len(data.shape) or any(a > 0 and a != b for a, b in zip(self._shape, data.shape)):
-                raise error(
-                    AssertionError, f"{failed}shape incompatible expected {self._shape} vs saved {tuple(data.shape)}"
-                )
+        if wrong := self._misfit(data, ctx, cast_dtype):
+            raise error(AssertionError, failed + wrong)
+        known = self._known_contexts()
         self._shape = tuple(data.shape)
-        if dtype_name(self._dtype) != dtype_name(data.dtype):
-            if not cast_dtype:
-                raise error(
-                    AssertionError,
-                    f"{failed}dtype incompatible expected {dtype_name(self._dtype)} vs saved "
-                    f"{dtype_name(data.dtype)}. Set cast_dtype=True to cast the dtype of saved params.",
-                )
-            if dtype_source == "saved":
-                self.cast(data.dtype)
+        if dtype_source == "saved" and dtype_name(self._dtype) != dtype_name(data.dtype):
+            self.cast(data.dtype)
         value = data if isinstance(data, nd.NDArray) else nd.array(data, ctx=cpu(), dtype=data.dtype)
         if value.stype == "default":
             value = value.as_nd_ndarray()
         if dtype_name(self._dtype) != dtype_name(value.dtype):
             value = value.astype(self._dtype)
-        known = self._ctx_list if self._data is not None else self._deferred_init[1] if self._deferred_init else None
-        if known is not None and ctx is not None and set(ctx) != set(known):
-            raise error(
-                AssertionError,
-                f"Failed to load Parameter '{self.name}' on {ctx} because it was previous initialized on {known}.",
-            )
         try:
             if self._data is not None:
                 self.set_data(value)

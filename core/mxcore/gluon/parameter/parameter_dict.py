@@ -365,11 +365,10 @@ def load_matching(
     cast_dtype: bool,
     dtype_source: str,
 ) -> None:
-    """Load arrays into parameters of the same names, after a check of all shapes at once.
+    """Load arrays into parameters of the same names, after a check of all at once.
 
     A file for another network is then refused with one list of differences, and nothing is half loaded.
     """
-    wrong = []
     empty = [name for name in params if values[name] is None]
     if empty:
         raise error(
@@ -377,14 +376,17 @@ def load_matching(
             f"{source} has no array under {brief(empty)}, only the name; "
             "the file is damaged or was saved before initialize()",
         )
-    for name, p in params.items():
-        have, got = p.shape, tuple(values[name].shape)
-        if have is not None and (len(have) != len(got) or any(a > 0 and a != b for a, b in zip(have, got))):
-            wrong.append(f"  {name}: expected {have}, saved {got}")
-    if len(wrong) > 1:
+    wrong = {name: why for name, p in params.items() if (why := p._misfit(values[name], ctx, cast_dtype))}
+    if len(wrong) == 1:
+        ((name, why),) = wrong.items()
+        raise error(
+            AssertionError, f"Failed loading Parameter '{params[name].name}' from saved params: {why} ({source})"
+        )
+    if wrong:
         raise error(
             AssertionError,
-            f"shape incompatible between the network and {source} for {len(wrong)} parameters:\n" + "\n".join(wrong),
+            f"{len(wrong)} parameters of the network and {source} do not fit:\n"
+            + "\n".join(f"  {name}: {why}" for name, why in wrong.items()),
         )
     for name, p in params.items():
         p._load_init(values[name], ctx, cast_dtype=cast_dtype, dtype_source=dtype_source)
