@@ -6,10 +6,12 @@ import importlib.util
 import os
 import sys
 import zlib
+from importlib import _bootstrap
 from types import ModuleType
 from typing import Any
 
 from ._core.errors import caught, in_a_line
+from ._core.plugins import plugins
 from ._interrupts import let_through
 from ._io_files import checked
 from ._reexports import reexports
@@ -72,17 +74,29 @@ def load(path: str, verbose: bool = True) -> ModuleType:
             f"library.load: {path!r} is no Python file. Libraries compiled for MXNet (.so, .dll) "
             "speak to its C++ code; write the operator as a Python plugin (docs/plugins.md, `mxcore plugins new`)",
         )
+    # One thread at a time, and no fork meanwhile: else another would find half of it.
+    found = plugins.in_turn(f"library.load of {path}", lambda: _load(stem, path))
+    if found is None:
+        raise error(ImportError, f"library.load: {path!r} loads itself while it is imported")
+    if verbose:
+        print(f"library.load: plugin '{stem}' from {path}")
+    return found
+
+
+def _load(stem: str, path: str) -> ModuleType:
+    from ._core.manager import manager
+
     name = _name(stem, path)
+    _bootstrap._lock_unlock_module(name)  # type: ignore[attr-defined]  # whoever imports it now comes to an end first
     before = sys.modules.get(name)
     known = None if before is _loaded.get(name) else before  # imported by somebody: its classes are these
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
-    module = known or importlib.util.module_from_spec(spec)
-    what = "be imported"
+    what, outside = "be imported", plugins.busy
+    plugins.busy = stem
     try:
-        if known is None:
-            sys.modules[name] = module
-            spec.loader.exec_module(module)
+        # By Python's own way, which locks the module, so that forks see it being imported.
+        module: ModuleType = known or _bootstrap._load(spec)  # type: ignore[attr-defined]
         what = "be registered"
         manager.register(module, stem, path)
     except BaseException as e:  # such as sys.exit() at import
@@ -93,10 +107,10 @@ def load(path: str, verbose: bool = True) -> ModuleType:
         if isinstance(e, MXNetError) and what == "be registered":
             raise
         raise error(ImportError, f"library.load: {path!r} cannot {what}: {in_a_line(caught(e))}") from e
+    finally:
+        plugins.busy = outside
     if known is None:
         _loaded[name] = module
-    if verbose:
-        print(f"library.load: plugin '{stem}' from {path}")
     return module
 
 

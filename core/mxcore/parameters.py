@@ -200,7 +200,41 @@ class GraphParam(Param):
 
 
 class Any_(Param):
-    """Any hashable Python object; kept as it is."""
+    """Any hashable Python object; kept as it is.
+
+    Graph files hold what Python writes as a literal: numbers, truth values, texts, None, and tuples of such. A graph
+    with anything else is not written.
+
+    Examples
+    --------
+    >>> flag = Any_()
+    >>> flag.format("fast"), flag.format(False), flag.parse("python:False")
+    ('fast', 'python:False', False)
+    """
+
+    #: How the text of what is no text begins.
+    _LITERAL = "python:"
+
+    def parse(self, value: Any) -> Any:
+        if isinstance(value, str) and value.startswith(self._LITERAL):
+            return literal(value[len(self._LITERAL) :])
+        return super().parse(value)
+
+    def format(self, value: Any) -> str:
+        plain = isinstance(value, str) and value != "None" and not value.startswith(self._LITERAL)
+        return value if plain else f"{self._LITERAL}{value!r}"
+
+    def is_literal(self, value: Any) -> bool:
+        """Whether a file can hold a value.
+
+        Parameters
+        ----------
+        value : object
+        """
+        try:
+            return repr(literal(repr(value))) == repr(value)
+        except ValueError:
+            return False
 
 
 class Rest(Param):
@@ -247,6 +281,8 @@ _WRITTEN = {
 
 
 def _string(param: Param, given: Any, value: Any) -> str:
+    if isinstance(param, Any_):
+        return param.format(value)
     # What NumPy writes of a number need not be more than what tells it from others of its dtype.
     exact = (
         isinstance(given, np.integer) and param.kind == "int" or isinstance(given, np.number) and param.kind == "float"

@@ -6,7 +6,9 @@ line ``API_VERSION = 1``, announced by an entry point of the group ``mxcore``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from copy import copy
+from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -213,12 +215,13 @@ def compute_without(owner: str, op: str, k: Call, p: Params, outs: Sequence[Any]
     [0.0, 2.0]
     """
     found, specs = find_op(op), [Spec(a.shape, a.dtype) for a in ins]
-    kernel = _other_kernel(owner, found, k.device.type, p, specs)
+    left = _left(k, owner, found)
+    kernel = _other_kernel(left._left, found, k.device.type, p, specs)
     if kernel is not None and kernel.out:
-        _telling(kernel.owner, kernel.fn)(k, p, [*outs], *ins)
+        _telling(kernel.owner, kernel.fn)(left, p, [*outs], *ins)
         return
     owner, fn = (_REFERENCE, found.body) if kernel is None else (kernel.owner, kernel.fn)
-    values = _telling(owner, fn)(k, p, *ins)  # type: ignore[arg-type]
+    values = _telling(owner, fn)(left, p, *ins)  # type: ignore[arg-type]
     for out, value in zip(outs, values if isinstance(values, (list, tuple)) else [values]):
         if out is not None and value is not None:  # a state that stays
             k.device.copy(value, out)
@@ -252,8 +255,17 @@ def kernel_without(owner: str, op: str, device: str, p: Params, *specs: Spec) ->
     >>> kernel_without("cpu_numba", "relu", "cpu", p, Spec((2,), "float32")) is None
     True
     """
-    kernel = _other_kernel(owner, find_op(op), device, p, specs)
-    return _telling(kernel.owner, kernel.fn) if kernel is not None and kernel.out else None
+    found = find_op(op)
+    kernel = _other_kernel({(owner, found)}, found, device, p, specs)
+    if kernel is None or not kernel.out:
+        return None
+    fn = _telling(kernel.owner, kernel.fn)
+
+    @wraps(fn)
+    def others(k: Call, *args: Any) -> None:
+        fn(_left(k, owner, found), *args)
+
+    return others
 
 
 def owner_without(owner: str, op: str, device: str, p: Params, *specs: Spec) -> str:
@@ -269,13 +281,28 @@ def owner_without(owner: str, op: str, device: str, p: Params, *specs: Spec) -> 
     >>> owner_without("my_plugin", "relu", "cpu", find_op("relu").parse({}), Spec((2,), "float32"))
     'reference'
     """
-    kernel = _other_kernel(owner, find_op(op), device, p, specs)
+    found = find_op(op)
+    kernel = _other_kernel({(owner, found)}, found, device, p, specs)
     return _REFERENCE if kernel is None else str(kernel.owner)
 
 
-def _other_kernel(owner: str, op: Op, device: str, p: Params, specs: Sequence[Spec]) -> Any:
-    others = (o for o in _tables.kernels.of(device, op) if o.owner != owner and not o.sparse)
+def _other_kernel(left: Collection[tuple[str, Op]], op: Op, device: str, p: Params, specs: Sequence[Spec]) -> Any:
+    others = (o for o in _tables.kernels.of(device, op) if (o.owner, op) not in left and not o.sparse)
     return next((o for o in others if o.fits(p, specs)), None)
+
+
+def _left(k: Any, owner: str, op: Op) -> Any:
+    """A call as it is left to the next kernel.
+
+    That leaves it to none that had it before, or they would never end; and what the first one keeps is of the inputs of
+    a step, which the next one need not be given.
+    """
+    if k.key is not None:
+        _ = k.rng  # one stream for both
+    left = copy(k)
+    # (plugin, operator) of each kernel that has left it to the next one.
+    left.keep, left._left = None, getattr(k, "_left", frozenset()) | {(owner, op)}
+    return left
 
 
 class Prepared(NamedTuple):

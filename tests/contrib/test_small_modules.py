@@ -1,6 +1,7 @@
 """Small modules of MXNet's face: the old autograd, the loader as an iterator, engine, library, libinfo, rtc."""
 
 import importlib
+import os
 import shutil
 import subprocess
 import sys
@@ -105,6 +106,67 @@ def test_a_plugin_file_loads(tmp_path, capsys):
             mx.library.load(str(path), verbose=False)
     finally:
         manager.unregister("small_plugin")
+
+
+SLOW_PLUGIN = """
+API_VERSION = 1
+import time
+time.sleep(0.5)
+from mxcore.plugin import hookimpl, op
+@op("small_slow")
+def twice(k, p, data):
+    "Twice data."
+    return data * 2
+@hookimpl
+def mxcore_ops():
+    return [twice]
+"""
+
+
+@pytest.mark.parametrize("first", ["library.load", "import"])
+def test_threads_that_load_a_plugin_file_at_once_get_a_whole_one(tmp_path, first):
+    (tmp_path / "slow_ops.py").write_text(SLOW_PLUGIN)
+    code = (
+        "import sys, threading, time\nimport mxcore as mx\nmx.nd.ones((1,)).wait_to_read()\n"
+        f"sys.path.insert(0, {str(tmp_path)!r})\nsaid = []\n"
+        "def load():\n"
+        "    try:\n"
+        f"        said.append(mx.library.load({str(tmp_path / 'slow_ops.py')!r}, verbose=False).__name__)\n"
+        "    except Exception as e:\n"
+        "        said.append('already registered' in str(e))\n"
+        "def plain():\n"
+        "    import slow_ops\n"
+        f"ts = [threading.Thread(target=load if {first == 'library.load'} else plain), threading.Thread(target=load)]\n"
+        "for t in ts:\n    t.start()\n    time.sleep(0.1)\n"
+        "for t in ts:\n    t.join()\n"
+        "print(mx.nd.small_slow(mx.nd.ones(1)).asscalar(), said)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert done.stdout == f"2.0 {['slow_ops', True] if first == 'library.load' else ['slow_ops']}\n", done
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
+def test_a_fork_waits_for_a_plugin_file_that_is_loaded(tmp_path):
+    (tmp_path / "slow_ops.py").write_text(SLOW_PLUGIN)
+    code = (
+        "import os, threading, time\nimport mxcore as mx\nmx.nd.ones((1,)).wait_to_read()\n"
+        f"load = lambda: mx.library.load({str(tmp_path / 'slow_ops.py')!r}, verbose=False)\n"
+        "t = threading.Thread(target=load)\nt.start()\ntime.sleep(0.2)\n"
+        "pid = os.fork()\n"
+        "if pid == 0:\n"
+        "    os._exit(int(mx.nd.small_slow(mx.nd.ones(1)).asscalar()))\n"
+        "t.join()\nprint(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert done.stdout == "2\n", done
+
+
+def test_a_plugin_file_that_loads_itself_says_so(tmp_path):
+    path = tmp_path / "serpent.py"
+    path.write_text("import mxcore as mx\nAPI_VERSION = 1\nmx.library.load(__file__, verbose=False)\n")
+    with pytest.raises(ImportError, match="loads itself while it is imported"):
+        mx.library.load(str(path), verbose=False)
+    assert "serpent" not in sys.modules
 
 
 def test_a_plugin_file_takes_the_place_of_no_module(tmp_path):

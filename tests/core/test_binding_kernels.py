@@ -1,11 +1,14 @@
 """Kernels that bind their steps of programs themselves."""
 
+import types
+
 import numpy as np
 import pytest
 
 import mxcore as mx
 from mxcore._core.call import op_context
-from mxcore.plugin import KernelSet, compute_without, op
+from mxcore._core.manager import manager
+from mxcore.plugin import API_VERSION, KernelSet, Spec, compute_without, find_op, hookimpl, kernel_without, op
 
 A = np.float32([[0, -2], [3, -4]])
 
@@ -116,3 +119,65 @@ def test_a_body_asked_for_by_a_plugin_leaves_states_that_stay(plug):
     k = op_context(mx.cpu(), True)
     compute_without("nobody", "test_binding_stays", k, stays.parse({}), [out, state], x, state)
     assert out.tolist() == [3] * 3 and state.tolist() == [2] * 3
+
+
+def register(name, kernels):
+    hook = hookimpl(lambda: kernels, specname="mxcore_kernels")
+    manager.register(types.SimpleNamespace(API_VERSION=API_VERSION, mxcore_kernels=hook), name)
+
+
+def leaving(name, priority, seen, keeps=False):
+    """A kernel of sinh that leaves everything to the next one, and keeps something where it may."""
+    kernels = KernelSet("cpu")
+
+    def sinh(k, p, outs, data):
+        seen.append((name, k.keep is not None))
+        assert len(seen) < 20, seen
+        if k.keep is not None:
+            k.keep.values["mine"] = name
+        compute_without(name, "sinh", k, p, outs, data)
+
+    sinh.keeps = keeps
+    kernels.kernel("sinh", priority=priority, out=True)(sinh)
+    return {"cpu": kernels}
+
+
+def test_kernels_that_leave_their_work_to_one_another_come_to_an_end():
+    seen = []
+    first, second = "leaving_first", "leaving_second"
+    for name, priority in ((first, 95), (second, 90)):
+        register(name, leaving(name, priority, seen))
+    try:
+        np.testing.assert_allclose(mx.nd.sinh(mx.nd.array(A)).asnumpy(), np.sinh(A), rtol=1e-6)
+        assert seen == [(first, False), (second, False)]
+    finally:
+        for name in (first, second):
+            manager.unregister(name)
+
+
+def test_what_a_kernel_keeps_is_not_the_next_ones():
+    seen = []
+    for name, priority in (("leaving_first", 95), ("leaving_second", 90)):
+        register(name, leaving(name, priority, seen, keeps=True))
+    try:
+        (mx.sym.sinh(mx.sym.Variable("a")) * 1).bind(mx.cpu(), {"a": mx.nd.array(A)}).forward()
+        assert seen == [("leaving_first", True), ("leaving_second", False)]
+    finally:
+        for name in ("leaving_first", "leaving_second"):
+            manager.unregister(name)
+
+
+def test_a_kernel_that_was_asked_for_leaves_it_to_no_one_who_had_it():
+    seen = []
+    for name, priority in (("leaving_first", 95), ("leaving_second", 90)):
+        register(name, leaving(name, priority, seen))
+    try:
+        p = find_op("sinh").parse({})
+        found = kernel_without("leaving_second", "sinh", "cpu", p, Spec(A.shape, A.dtype))
+        out, k = np.empty_like(A), op_context(mx.cpu(), False)
+        found(k, p, [out], A)
+        np.testing.assert_allclose(out, np.sinh(A), rtol=1e-6)
+        assert seen == [("leaving_first", False)] and k.keep is None and not hasattr(k, "_left")
+    finally:
+        for name in ("leaving_first", "leaving_second"):
+            manager.unregister(name)

@@ -219,6 +219,62 @@ def test_tuples_of_floats_that_are_not_finite():
         kind.parse("(infinite, 1)")
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        False,
+        True,
+        0,
+        1,
+        1.0,
+        -0.0,
+        (0, 1),
+        (),
+        ((1, "a"), None),
+        b"x",
+        "text",
+        "False",
+        "None",
+        "python:1",
+        None,
+        2**70,
+    ],
+)
+def test_values_of_any_kind_come_back_from_files(value):
+    """Also what looks like another."""
+
+    @op("test_any_in_files", inputs="x", v=Any_(None), grad=None)
+    def same(k, p, x):
+        return x
+
+    p = same.parse({"v": value})
+    back = same.parse(strings(same, p))
+    if value == "None":  # a text that says so is None, in files and calls
+        assert p.v is None is back.v
+    elif value == "python:1":  # a text that is written as files have it is read
+        assert p.v == back.v == 1
+    else:
+        assert repr(back.v) == repr(p.v) == repr(value)
+
+
+def test_a_graph_with_what_no_file_can_hold_is_not_written(plug, tmp_path):
+    @op("test_any_held", inputs="x", v=Any_(None), grad=None)
+    def held(k, p, x):
+        return x * 1
+
+    plug(mxcore_ops=[held])
+    source = mx.sym.Variable("x")
+    for v in (False, (1, 2.5), "fast"):
+        back = mx.sym.load_json(mx.sym.test_any_held(source, v=v).tojson())
+        assert repr(back._heads[0][0].params.v) == repr(v)
+    for v in (np.float32(2), len, frozenset([1])):
+        with pytest.raises(
+            TypeError, match=r"test_any_held \(node 'here'\): parameter v is .*graph files hold numbers"
+        ):
+            mx.sym.test_any_held(source, v=v, name="here").save(str(tmp_path / "g.json"))
+    assert not [*tmp_path.iterdir()]
+
+
 def test_calls_whose_values_are_equal_and_not_the_same_are_told_apart():
     parse = Parser("op", {"p": Any_(None), "f": Floats(())})
     for values in ([(4,), (4.0,), (True,), [4]], [(1, 0), (True, False)], [((1,), 2), ((1.0,), 2), ((True,), 2)]):

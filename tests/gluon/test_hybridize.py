@@ -16,7 +16,7 @@ import pytest
 import mxcore as mx
 from mxcore._core import call as calls
 from mxcore._core import tables
-from mxcore._core.graph import Graph, GraphPass
+from mxcore._core.graph import Graph, GraphPass, Node
 from mxcore._core.manager import manager
 from mxcore.executor import compile as compile_module
 from mxcore.executor.cached_op import CachedOp
@@ -853,6 +853,75 @@ def test_a_graph_that_another_thread_drops_is_still_run(net, table, monkeypatch)
         op._signatures.clear()
     op._last = None
     np.testing.assert_array_equal(net(ones(1, 3)).asnumpy(), wanted)
+
+
+@pytest.fixture
+def adding():
+    """Register a plugin with a graph pass that adds a number to what the graph gives; all go in the end."""
+    names = []
+
+    def add(number):
+        def added(graph):
+            ((n, i),) = graph.heads
+            last = Node(n.op, n.params, n.inputs, n.name, n.attrs)
+            return Graph((mx.sym.Symbol([(last, i)]) + number)._heads)
+
+        name = f"adding{len(names)}"
+        passes = hookimpl(lambda: [GraphPass(name, 900, added)], specname="mxcore_graph_passes")
+        manager.register(types.SimpleNamespace(API_VERSION=API_VERSION, mxcore_graph_passes=passes), name, name, "1.0")
+        names.append(name)
+
+    manager.load()
+    yield add
+    for name in names:
+        manager.unregister(name)
+
+
+def test_who_calls_while_a_pass_comes_does_not_keep_the_graph_of_before(net, adding):
+    wanted = net(ones(2, 3)).asnumpy()
+    op = net._cached_op.op
+
+    class Slow(Recent):
+        """While its programs are freed another thread calls with a shape of its own."""
+
+        def clear(self):
+            super().clear()
+            net(ones(4, 3))
+
+    op._signatures = Slow(op._signatures.limit, op._signatures)
+    adding(5)
+    for n in (4, 2):
+        np.testing.assert_allclose(net(ones(n, 3)).asnumpy()[:2], wanted + 5, rtol=1e-6)
+
+
+def test_who_has_looked_for_the_graph_before_a_pass_comes_does_not_leave_it_there(net, adding, monkeypatch):
+    wanted = net(ones(2, 3)).asnumpy()
+    from mxcore.executor import cached_op
+
+    run_passes, times = cached_op.run_passes, []
+
+    def slow(heads):
+        found = run_passes(heads)
+        times.append(1)
+        if len(times) == 1:
+            adding(7)  # comes when this thread has its graph, and has not put it down
+        return found
+
+    adding(5)
+    monkeypatch.setattr(cached_op, "run_passes", slow)
+    net(ones(2, 3))
+    np.testing.assert_allclose(net(ones(2, 3)).asnumpy(), wanted + 12, rtol=1e-6)
+
+
+def test_a_graph_that_runs_node_by_node_is_one_graph(net, adding):
+    x = ones(2, 3)
+    wanted = net(x).asnumpy()
+    op = net._cached_op.op
+    args = [x if n == "data" else net.collect_params()[n].data() for n in op._names]
+    heads = op._heads
+    adding(5)  # meanwhile
+    np.testing.assert_allclose(op._by_nodes(heads, args)[0].asnumpy(), wanted, rtol=1e-6)
+    np.testing.assert_allclose(op._by_nodes(op._heads, args)[0].asnumpy(), wanted + 5, rtol=1e-6)
 
 
 def test_a_dropped_block_is_gone(net):

@@ -62,7 +62,20 @@ class OpContext:
         (:class:`mxcore.executor.keep.Keep`). None in all other calls.
     """
 
-    __slots__ = ("xp", "device", "ctx", "is_train", "wanted", "key", "shapes", "replaces", "keep", "_ends", "_rng")
+    __slots__ = (
+        "xp",
+        "device",
+        "ctx",
+        "is_train",
+        "wanted",
+        "key",
+        "shapes",
+        "replaces",
+        "keep",
+        "_ends",
+        "_rng",
+        "_left",
+    )
 
     def __init__(
         self, ctx: Context, is_train: bool, wanted: tuple[bool, ...] | None = None, key: Any = None, ends: Any = None

@@ -99,7 +99,7 @@ class CachedOp:
         self.symbol = symbol
         self.flags = dict(flags)
         _FLAGS(dict(self.flags))
-        self._passed: Any = None
+        self._passed: tuple[int, Any] | None = None
         self._walked: tuple[Any, Sequence[Node]] | None = None
         self._names = symbol.list_inputs()
         #: States of its operators, also inside of loops, where they are not listed.
@@ -136,17 +136,15 @@ class CachedOp:
     @property
     def _heads(self) -> Any:
         """The heads of the graph as the passes of plugins leave it."""
-        found = self._passed
-        if found is None:
-            before = self._signatures.cleared
-            found = run_passes(self.symbol._heads)
-            if before == self._signatures.cleared:  # else passes have come or gone meanwhile
-                self._passed = found
-        return found
+        # With when it was made: a thread that began before passes came or went may yet put its own here.
+        now, found = self._signatures.cleared, self._passed
+        if found is None or found[0] != now:
+            found = self._passed = now, run_passes(self.symbol._heads)
+        return found[1]
 
     def _forget(self) -> None:
         """Compile anew at the next call: passes or kernels have come or gone."""
-        self._signatures.clear()  # first: who is making one does not keep it
+        self._signatures.clear()  # first: neither who is making one keeps it, nor is the graph of before any one's
         self._ways.clear()
         self._passed = self._last = None
         self._without.clear()
@@ -211,10 +209,9 @@ class CachedOp:
                 return self._by_nodes(self._heads, args)
         return found.call(self, args, datas)
 
-    @property
-    def _order(self) -> Sequence[Node]:
-        """The nodes of the graph, inputs first."""
-        heads, found = self._heads, self._walked
+    def _order(self, heads: Any) -> Sequence[Node]:
+        """The nodes of the graph with these heads, inputs first."""
+        found = self._walked
         if found is None or found[0] is not heads:
             found = self._walked = heads, topo(heads)
         return found[1]
@@ -223,7 +220,7 @@ class CachedOp:
         """The outputs by eager calls; the hook hears of all values on the way."""
         values, ctx = dict(zip(self._names, args)), args[0].context if args else None
         if hook is None:
-            outs = self._apart(args, interpret(heads, values, ctx, order=self._order))
+            outs = self._apart(args, interpret(heads, values, ctx, order=self._order(heads)))
         else:
             outs = interpret(heads, values, ctx, partial(_report, *hook))
         wanted = self.symbol.array
@@ -257,9 +254,10 @@ class CachedOp:
         begun = self._signatures.cleared
         found = self._found(key, self._without.get(key[:3], _NONE), args, datas)
         found.used = self._met
-        if begun != self._signatures.cleared:  # its kernels may be those of a plugin that is gone
-            return found
         last, self._last = self._last, found
+        if begun != self._signatures.cleared:  # its kernels may be those of a plugin that is gone
+            self._last = None
+            return found
         if last is not None and last is not found:
             last.datas = [old if old is new else _GONE for old, new in zip(last.datas, datas)]
         found.datas = [*datas]
@@ -397,10 +395,11 @@ class _Signature:
         self.ctx, self.train, self.needs, self.predicts = ctx, train, needs, needs is None and not train
         self.datas = list(datas)
         self.array = owner.symbol.array
-        check_passed(owner.symbol._heads, owner._heads, *variables[:2])
-        compiled = self.compiled = compile_graph(owner._heads, variables, ctx, train, self.wrt, without=without)
+        heads = owner._heads  # once: passes may come or go meanwhile
+        check_passed(owner.symbol._heads, heads, *variables[:2])
+        compiled = self.compiled = compile_graph(heads, variables, ctx, train, self.wrt, without=without)
         #: The outputs whose gradients make a difference.
-        self.matter = () if self.wrt is None else _mattering(owner._heads, self.wrt)
+        self.matter = () if self.wrt is None else _mattering(heads, self.wrt)
         program = self.program = compiled.program
         self.names = names
         #: (slot, input) of what the program reads.

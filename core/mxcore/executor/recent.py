@@ -46,8 +46,9 @@ class Recent(OrderedDict[Any, Any]):
         found, before = self.get(key), self.cleared
         if found is None:
             found = make()
-            if before == self.cleared:
-                self[key] = found
+            self[key] = found
+            if before != self.cleared:  # looked at afterwards: all is forgotten before or behind both
+                self.pop(key, None)
             while len(self) > self.limit:
                 self.popitem(last=False)
         else:

@@ -11,6 +11,7 @@ from .._core.errors import error
 from .._core.graph import Node, topo
 from .._core.state import state
 from .._json import encode
+from ..parameters import Any_, given_params
 from . import outputs
 from .attrs import kept, param_texts, sub_graphs
 from .base import Entry
@@ -112,6 +113,7 @@ def _graph(heads: Sequence[Entry], writes: dict[int, int]) -> dict[str, Any]:
         inputs, graphs = [], []
         if n.op is not None:
             graphs = [_graph(g.heads, writes) for g in sub_graphs(n).values()]
+            _check_literals(n)
             attrs.update(param_texts(n))
             for i, (m, j) in enumerate(n.inputs):
                 if m.op is None and (i in n.params._sig.aux or i in n.params._sig.mutates):
@@ -130,6 +132,17 @@ def _graph(heads: Sequence[Entry], writes: dict[int, int]) -> dict[str, Any]:
         "node_row_ptr": row_ptr,
         "heads": [[index[id(n)], i, writes.get(id(n), 0)] for n, i in heads],
     }
+
+
+def _check_literals(n: Node) -> None:
+    for name, value in given_params(n.params).items():
+        spec = n.op.params.get(name)
+        if isinstance(spec, Any_) and not spec.is_literal(value):
+            raise error(
+                TypeError,
+                f"{n.op.name} (node '{n.name}'): parameter {name} is {value!r:.60}; graph files hold "
+                "numbers, texts, truth values, None and tuples of such",
+            )
 
 
 def _write(v: Any, depth: int) -> str:

@@ -52,8 +52,10 @@ def check(name: str) -> Callable[[Callable[[Case], None]], Callable[[Case], None
     return enter
 
 
-#: Parameters that files do not hold.
-_NO_TEXT = (Any_, GraphParam)
+def _has_no_text(case: Case, name: str) -> bool:
+    """Whether files do not hold a parameter."""
+    spec = case.op.params[name]
+    return isinstance(spec, GraphParam) or isinstance(spec, Any_) and not spec.is_literal(getattr(case.p, name))
 
 
 def _named(case: Case) -> list[str]:
@@ -91,13 +93,11 @@ def declared(case: Case) -> None:
     for written in (
         () if case.op.parser.rest else (texts, {n: case.op.params[n].format(getattr(case.p, n)) for n in texts})
     ):
-        again = case.op.parse(
-            {n: getattr(case.p, n) if type(case.op.params[n]) in _NO_TEXT else text for n, text in written.items()}
-        )
+        again = case.op.parse({n: getattr(case.p, n) if _has_no_text(case, n) else text for n, text in written.items()})
         for n in case.op.params:
             a, b = getattr(case.p, n), getattr(again, n)
             if (
-                type(case.op.params[n]) not in _NO_TEXT
+                not _has_no_text(case, n)
                 and a != b
                 and not (a is None or isinstance(a, float) and abs(a - b) < 1e-6 * abs(a))
             ):
