@@ -154,8 +154,8 @@ def namespace(
 
     def forget() -> None:
         for n in tuple(cached):  # other threads may be adding to it
+            cached.discard(n)  # first: who asks for it in between enters it in both again
             where.pop(n, None)
-            cached.discard(n)
 
     tables.on_change.append(forget)
 
@@ -166,9 +166,11 @@ def namespace(
                 if op is not None:
                     before, fn = tables.generation[0], make(name, op)
                     fn.__module__ = where["__name__"]  # where pickles find it
-                    if before == tables.generation[0]:  # else it is that of a plugin that may be gone
-                        where[name] = fn
-                        cached.add(name)
+                    where[name] = fn
+                    cached.add(name)
+                    if before != tables.generation[0]:  # it is that of a plugin that may be gone
+                        cached.discard(name)
+                        where.pop(name, None)
                     return fn
         try:
             return others(name)

@@ -16,7 +16,7 @@ from ._core.graph import Graph, Node
 from ._core.infer import known
 from ._core.params import Params
 from .layouts import channels_first
-from .parameters import given_params
+from .parameters import Bool, DType, Enum, Float, given_params
 
 __all__ = ["CONVOLUTIONS", "LAYOUTS", "Asked", "Layer", "changed", "channels_last", "convolution", "pooling", "same"]
 
@@ -244,6 +244,8 @@ def _elementwise(a: Asked) -> Layer | None:
         return None
     if op.facet("expr", p) is None or "reduces" in op.facets or not shapes:
         return None
+    if any(name != op.count and not isinstance(kind, _NO_AXES) for name, kind in op.params.items()):
+        return None  # it may name an axis, or a shape
     if any(shape != out for shape in shapes) and (
         "aligned" in op.facets
         or "numbers" in op.facets
@@ -253,6 +255,8 @@ def _elementwise(a: Asked) -> Layer | None:
     return Layer(same(n, p), range(len(shapes)))
 
 
+#: Parameters that are neither axes nor shapes.
+_NO_AXES = (Float, Bool, DType, Enum)
 #: Operators that begin, for devices whose kernels take `layout`.
 CONVOLUTIONS: dict[str, Rule] = {"Convolution": convolution, "_backward_Convolution": convolution}
 _RULES: dict[str, Rule] = {

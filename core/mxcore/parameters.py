@@ -202,8 +202,8 @@ class GraphParam(Param):
 class Any_(Param):
     """Any hashable Python object; kept as it is.
 
-    Graph files hold what Python writes as a literal: numbers, truth values, texts, None, and tuples of such. A graph
-    with anything else is not written.
+    Graph files hold what Python writes as a literal: its own finite numbers, truth values, texts, None, and tuples of
+    such. A graph with anything else is not written.
 
     Examples
     --------

@@ -12,7 +12,7 @@ from mxcore import channels_last
 from mxcore._core.manager import manager
 from mxcore.channels_last import CONVOLUTIONS
 from mxcore.executor import passes_off
-from mxcore.plugin import GraphPass, hookimpl
+from mxcore.plugin import GraphPass, Int, hookimpl, op
 from tests.cpu_onednn.test_channels_last import block, close, networks, residual
 from tests.executor.training import arrays_of, steps, trained
 
@@ -160,3 +160,49 @@ def test_half_precision_where_a_device_wants_it(turning):
     for a, b in zip(found, want):
         np.testing.assert_allclose(a, b, rtol=2e-2, atol=2e-2)
     assert layouts(plain, "Convolution") == [None] and layouts(turned, "Convolution") == ["NHWC"]
+
+
+SPREADS = {
+    "broadcast_axis": lambda g, y: F.broadcast_axis(g, axis=1, size=4),
+    "broadcast_to": lambda g, y: F.broadcast_to(g, shape=(0, 4, 0, 0)),
+    "broadcast_like": lambda g, y: F.broadcast_like(g, y),
+    "broadcast_like, axes": lambda g, y: F.broadcast_like(g, y, lhs_axes=(1,), rhs_axes=(1,)),
+    "square images": lambda g, y: F.broadcast_mul(
+        F.broadcast_axis(F.mean(y, axis=(2, 3), keepdims=True), axis=(2, 3), size=(4, 4)), g
+    ),
+}
+
+
+@pytest.mark.usefixtures("always_worth")
+@pytest.mark.parametrize("how", SPREADS)
+@pytest.mark.parametrize("inner", [1, 4])
+def test_what_names_axes_or_shapes_knows_them_as_they_are(turning, how, inner):
+    """An attention gate: a map of one channel for all of them; with lengths that fit other axes as well."""
+    name = turning()
+    data = F.Variable("data")
+    y = F.Activation(F.Convolution(data, kernel=(3, 3), pad=(1, 1), num_filter=4, name="a"), act_type="tanh")
+    g = F.Activation(F.Convolution(y, kernel=(1, 1), num_filter=1, name="g"), act_type="sigmoid")
+    symbol = F.sum(F.Convolution(SPREADS[how](g, y) * y, kernel=(1, 1), num_filter=inner, name="b"), axis=1)
+    executor = check(symbol, arrays_of(symbol, data=(4, 3, 4, 4)), name)
+    assert "NHWC" in layouts(executor, "Convolution")
+
+
+@pytest.mark.usefixtures("always_worth")
+def test_an_operator_of_a_plugin_may_name_an_axis(turning):
+    @op("test_flipped_sign", axis=Int(1), grad=lambda F, dy: dy, expr="data * 2")
+    def doubled(k, p, data):
+        seen.append((data.shape, p.axis))
+        return data * 2
+
+    seen = []
+    plugin = types.ModuleType("doubling")
+    plugin.API_VERSION, plugin.mxcore_ops = 1, hookimpl(lambda: [doubled], specname="mxcore_ops")
+    manager.register(plugin, "doubling")
+    try:
+        name = turning()
+        x = F.Convolution(F.Variable("data"), kernel=(3, 3), num_filter=4, no_bias=True, name="a")
+        symbol = F.Convolution(F.test_flipped_sign(x, axis=1), kernel=(1, 1), num_filter=2, name="b")
+        check(symbol, arrays_of(symbol, data=(2, 3, 7, 6)), name)
+        assert {shape for shape, _ in seen} <= {(2, 4, 5, 4)}
+    finally:
+        manager.unregister("doubling")

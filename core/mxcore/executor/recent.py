@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .._interrupts import suppress
+from .._locks import fork_safe_lock
 
 __all__ = ["Recent"]
 
@@ -32,23 +33,27 @@ class Recent(OrderedDict[Any, Any]):
         super().__init__(items)
         #: The limit; how often all was forgotten.
         self.limit, self.cleared = limit, 0
+        self._lock = fork_safe_lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.limit,)  # copies begin empty
 
     def clear(self) -> None:
         """Forget all, also what others are making now."""
-        self.cleared += 1
-        super().clear()
+        with self._lock:
+            self.cleared += 1
+            gone = [*self.values()]
+            super().clear()
+        gone.clear()  # whatever their ends do, the lock is free
 
     def find(self, key: Any, make: Callable[[], Any]) -> Any:
         """What stands under a key, made if it does not."""
         found, before = self.get(key), self.cleared
         if found is None:
             found = make()
-            self[key] = found
-            if before != self.cleared:  # looked at afterwards: all is forgotten before or behind both
-                self.pop(key, None)
+            with self._lock:
+                if before == self.cleared:
+                    self[key] = found
             while len(self) > self.limit:
                 self.popitem(last=False)
         else:

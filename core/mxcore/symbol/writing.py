@@ -141,7 +141,7 @@ def _check_literals(n: Node) -> None:
             raise error(
                 TypeError,
                 f"{n.op.name} (node '{n.name}'): parameter {name} is {value!r:.60}; graph files hold "
-                "numbers, texts, truth values, None and tuples of such",
+                "Python's own finite numbers, texts, truth values, None and tuples of such",
             )
 
 

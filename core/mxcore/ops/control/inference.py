@@ -38,11 +38,12 @@ def inner_facts(
     told = {i: v for i, v in given.items() if v is not None}
     key = what, fixed, tuple(carried), tuple(sorted(told.items())), state.np_shape
     facts = _facts.setdefault(graph, {})
-    if key not in facts:
+    found = facts.get(key)
+    if found is None:
         if len(facts) >= _MOST:
             facts.clear()
-        facts[key] = _inferred(graph, told, what, carried, fixed)
-    ins, heads = facts[key]
+        found = facts[key] = _inferred(graph, told, what, carried, fixed)
+    ins, heads = found
     return [*ins], [*heads]
 
 
