@@ -29,6 +29,7 @@ __all__ = [
     "dtype_name",
     "given_params",
     "strings",
+    "unwritten",
 ]
 
 
@@ -270,6 +271,12 @@ def strings(op: Op, p: Params) -> dict[str, str]:
     return {**found, **dict(getattr(p, rest))} if rest else found
 
 
+def unwritten(op: Op, p: Params) -> dict[str, Any]:
+    """The given parameters that no file can hold."""
+    given = {n: getattr(p, n) for n, param in op.params.items() if type(param) is Any_ and n in p._given}
+    return {n: v for n, v in given.items() if not Any_().is_literal(v)}
+
+
 #: Kind of a parameter -> classes of what is written as it was given, alone or in a tuple: MXNet reads no others.
 _WRITTEN = {
     "int": (int,),
@@ -281,7 +288,7 @@ _WRITTEN = {
 
 
 def _string(param: Param, given: Any, value: Any) -> str:
-    if isinstance(param, Any_):
+    if type(param) is Any_:
         return param.format(value)
     # What NumPy writes of a number need not be more than what tells it from others of its dtype.
     exact = (

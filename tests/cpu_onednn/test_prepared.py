@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import mxcore as mx
 from mxcore.executor import CachedOp, passes_off
 from mxcore.plugin import Spec, find_op, kernel_without
+from mxcore.testing.case import Call
 from mxcore_cpu.kernels import winograd
 from mxcore_onednn import layers, others, rules
 from mxcore_onednn.convolution import Geometry
@@ -226,7 +227,7 @@ def test_a_kernel_in_two_parts_is_the_kernel():
     specs = [Spec(a.shape, a.dtype) for a in (x, w, b)]
     kernel = kernel_without("cpu_onednn", "Convolution", "cpu", p, *specs)
     whole, parts = np.empty((2, 6, 7, 32), "f4"), np.empty((2, 6, 7, 32), "f4")
-    kernel(None, p, [whole], x, w, b)
+    kernel(Call(mx.cpu().device, False), p, [whole], x, w, b)
     made = np.empty(kernel.prepared.size(p, *specs[:2]), "f4")
     kernel.prepared.make(p, w, made)
     kernel.prepared.run(p, x, made, b, parts, False, -np.inf, None)

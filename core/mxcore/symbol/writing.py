@@ -11,7 +11,7 @@ from .._core.errors import error
 from .._core.graph import Node, topo
 from .._core.state import state
 from .._json import encode
-from ..parameters import Any_, given_params
+from ..parameters import unwritten
 from . import outputs
 from .attrs import kept, param_texts, sub_graphs
 from .base import Entry
@@ -135,14 +135,12 @@ def _graph(heads: Sequence[Entry], writes: dict[int, int]) -> dict[str, Any]:
 
 
 def _check_literals(n: Node) -> None:
-    for name, value in given_params(n.params).items():
-        spec = n.op.params.get(name)
-        if isinstance(spec, Any_) and not spec.is_literal(value):
-            raise error(
-                TypeError,
-                f"{n.op.name} (node '{n.name}'): parameter {name} is {value!r:.60}; graph files hold "
-                "Python's own finite numbers, texts, truth values, None and tuples of such",
-            )
+    for name, value in unwritten(n.op, n.params).items():
+        raise error(
+            TypeError,
+            f"{n.op.name} (node '{n.name}'): parameter {name} is {value!r:.60}; graph files hold "
+            "Python's own finite numbers, texts, truth values, None and tuples of such",
+        )
 
 
 def _write(v: Any, depth: int) -> str:
