@@ -338,12 +338,10 @@ def test_a_single_difference_leaves_the_network_as_it_was_and_names_the_file(tmp
 def test_places_that_differ_leave_the_network_as_it_was(tmp_path):
     f = str(tmp_path / "p.params")
     net = nn.Dense(3, in_units=2)
-    net.initialize(mx.init.Constant(7), ctx=[mx.cpu(0), mx.cpu(1)])
+    net.initialize(mx.init.Constant(7), ctx=mx.cpu(0))
     mx.nd.save(f, {"weight": mx.nd.ones((3, 2)), "bias": mx.nd.ones((3,))})
-    with pytest.raises(
-        AssertionError, match=r"(?s)p\.params.*weight: it cannot be put on \[cpu\(2\)\] because it was previous"
-    ):
-        net.load_parameters(f, ctx=mx.cpu(2))
+    with pytest.raises(AssertionError, match=r"(?s)p\.params.*weight: it cannot be put on .*because it was previous"):
+        net.load_parameters(f, ctx=mx.cpu(1))
     assert (net.weight.data(mx.cpu(0)).asnumpy() == 7).all()
 
 
